@@ -1,1 +1,5 @@
 #![doc = include_str!("../README.md")]
+
+mod units;
+
+pub use units::{ByteLen, EntryId, EntryIx, LineNumber, Tokens};
