@@ -1,5 +1,32 @@
 //! Tasks of the workspace: `cargo xtask help` lists them.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a task reports to the terminal"
+)]
+
+mod fixtures;
+mod workspace;
+
+use clap::{Parser, Subcommand};
+
+/// Tasks of the Foldline workspace.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+/// One variant and one module per task, in alphabetical order.
+#[derive(Subcommand)]
+enum Task {
+    /// Write the generated sessions of `fixtures/`, or check that they are fresh.
+    Fixtures(fixtures::Args),
+}
 
 fn main() -> anyhow::Result<()> {
-    anyhow::bail!("no task is known yet")
+    match Cli::parse().task {
+        Task::Fixtures(args) => fixtures::run(&args),
+    }
 }
