@@ -2,8 +2,21 @@
 //!
 //! Every file is a function of its name and of one constant seed, so that the committed files can be
 //! compared with what the generator makes (`--check`).
+#![allow(
+    clippy::format_push_string,
+    clippy::format_collect,
+    reason = "here readable templates matter more than the allocations of a task that runs for milliseconds"
+)]
 
+mod chatter;
+mod compactions;
+mod damaged;
 mod files;
+mod legacy;
+mod plain;
+mod record;
+mod rng;
+mod writer;
 
 use std::path::Path;
 
