@@ -14,6 +14,7 @@ mod damaged;
 mod files;
 mod legacy;
 mod plain;
+mod realistic;
 mod record;
 mod rng;
 mod writer;
