@@ -1,0 +1,21 @@
+//! Verbatim line compaction (seed 002): lines are deleted or stay byte for byte, nothing is rewritten.
+//!
+//! A [`Region`] holds the lines with their origin beside the text, [`ranges`] turns a planner's answer into
+//! [`ValidatedRanges`], and [`reconstruct()`] deletes them and leaves `(filtered N lines)` in their place.
+
+pub mod keep_context;
+pub mod line;
+pub mod line_set;
+pub mod marker;
+pub mod provenance;
+pub mod ranges;
+pub mod reconstruct;
+
+pub use line::{
+    Author, EarlierOrigin, Line, LinePart, Message, MessageIndex, Region, RegionBuilder, RegionTooLarge,
+    SectionKind, SectionText,
+};
+pub use line_set::{LineRange, LineSet};
+pub use provenance::{Provenance, ProvenanceError};
+pub use ranges::{RawRange, RecordsError, ValidatedRanges, parse_records, print_records, recover_records};
+pub use reconstruct::{Reconstruction, VerbatimStats, reconstruct};

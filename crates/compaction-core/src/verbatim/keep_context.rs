@@ -1,0 +1,91 @@
+//! Protected spans: lines between `<keepContext>` and `</keepContext>` in what users and agents write
+//! (spec "Verbatim", section 5.3).
+//!
+//! A tag counts only when it is the whole line. Spans end with their section, and tags in tool results are
+//! plain content. Which section a line belongs to is data of the region, so a tool result cannot open a span
+//! by containing a role header.
+
+use foldline_session_model::LineNumber;
+
+use super::line::{LinePart, Region, RegionTooLarge, SectionKind};
+use super::line_set::{LineRange, LineSet};
+
+/// The protected spans of a region from a line on, counted from 0, found by the origin of its lines.
+pub(crate) fn protected_lines(region: &Region<'_>, first: usize) -> LineSet {
+    // Most regions have no tag at all, and finding that out costs one fast scan.
+    if !mentions_tag(region.text()) {
+        return LineSet::EMPTY;
+    }
+    let mut spans = Vec::new();
+    let mut open: Option<LineNumber> = None;
+    let mut section = None;
+    let mut above = LineNumber::FIRST;
+    for line in region.lines().skip(first) {
+        // The blank line in front of a section still belongs to the span above it.
+        let begins = line.part == LinePart::Header || section != Some((line.kind, line.message));
+        if begins && line.part != LinePart::Separator {
+            section = Some((line.kind, line.message));
+            spans.extend(open.take().and_then(|start| LineRange::new(start, above)));
+        }
+        let header = if line.part == LinePart::Header {
+            line.kind.header()
+        } else {
+            ""
+        };
+        match tag(line.text.strip_prefix(header).unwrap_or(line.text)) {
+            Some(Tag::Open) if line.kind != SectionKind::ToolResult => {
+                open = open.or(Some(line.number));
+            }
+            Some(Tag::Close) => {
+                spans.extend(open.take().and_then(|start| LineRange::new(start, line.number)));
+            }
+            _ => {}
+        }
+        above = line.number;
+    }
+    spans.extend(open.and_then(|start| LineRange::new(start, above)));
+    spans.into_iter().collect()
+}
+
+/// The protected spans of bare text whose roles are guessed from its headers; only for parity with systems
+/// that know nothing but the text.
+///
+/// # Errors
+/// [`RegionTooLarge`] above 4 GiB.
+pub fn protected_lines_guessed_from_text(text: &str) -> Result<LineSet, RegionTooLarge> {
+    Ok(Region::guessed_from_text(text)?.protected().clone())
+}
+
+enum Tag {
+    Open,
+    Close,
+}
+
+fn tag(line: &str) -> Option<Tag> {
+    let line = line.trim_matches(is_script_space);
+    if line.eq_ignore_ascii_case("<keepContext>") {
+        Some(Tag::Open)
+    } else if line.eq_ignore_ascii_case("</keepContext>") {
+        Some(Tag::Close)
+    } else {
+        None
+    }
+}
+
+/// What JavaScript trims: the tag rule comes from a program in that language.
+fn is_script_space(c: char) -> bool {
+    c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}')
+}
+
+fn mentions_tag(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    memchr::memchr_iter(b'<', bytes).any(|at| {
+        let rest = bytes.get(at + 1..).unwrap_or_default();
+        let name = rest.strip_prefix(b"/").unwrap_or(rest);
+        name.get(..12)
+            .is_some_and(|n| n.eq_ignore_ascii_case(b"keepContext>"))
+    })
+}
+
+#[cfg(test)]
+mod tests;
