@@ -1,0 +1,570 @@
+//! The writer of a session: appends whole lines, durably, and never over anything that it does not know.
+//!
+//! Contract: design page, "Durability"; spec "Session model", 6.2 and 11.1, steps 7 and 8.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use rustc_hash::FxHashSet;
+
+use crate::line::{self, InvalidLine};
+use crate::lock::{self, Before, ForeignSign, Refused, SessionLock, Territory};
+use crate::owner::Owner;
+use crate::read::Stamp;
+use crate::tail::{self, StartsLine, Tail};
+use crate::torn;
+use crate::volume::{Volume, VolumeFile, is_disk_full};
+
+/// How a writer is opened.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    /// Who opens it.
+    pub owner: Owner,
+    /// The time of day; tells how fresh the signs of other writers are.
+    pub now: SystemTime,
+    /// Which state the caller planned for.
+    pub expected: Expected,
+}
+
+/// Which state of the session the caller planned for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    /// Whatever is there.
+    Any,
+    /// Exactly what a reader saw; growth since then is refused.
+    Exactly(Stamp),
+}
+
+/// Whether an append waits for the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Returns once this line, and every line before it, is on the disk.
+    Commit,
+    /// Returns once the system has the line. The next commit makes it durable.
+    Later,
+}
+
+/// Where a line was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Appended {
+    /// Offset of its first byte.
+    pub offset: u64,
+    /// Its length without the line break.
+    pub len: u64,
+    /// Where a torn tail was moved before.
+    pub quarantined: Option<PathBuf>,
+}
+
+/// Why a writer was not opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// There is no such file.
+    #[error("no session at {}", .0.display())]
+    NotFound(PathBuf),
+    /// Another process, or another writer of this one, has the session.
+    #[error("{} is being written by {}", session.display(), owner.as_ref().map_or_else(|| "another process".to_owned(), ToString::to_string))]
+    SessionBusy {
+        /// The file.
+        session: PathBuf,
+        /// Who, if its record could be read.
+        owner: Option<Owner>,
+        /// The lock file, for the case that its owner is on a machine that will not come back.
+        lock: PathBuf,
+    },
+    /// A program that does not know our lock is writing the session. Write to a copy instead.
+    #[error("another program seems to be writing {}: {}", session.display(), describe(sign))]
+    ForeignWriter {
+        /// The file.
+        session: PathBuf,
+        /// How it was noticed.
+        sign: ForeignSign,
+    },
+    /// The session is not what the caller planned for.
+    #[error(transparent)]
+    Changed(#[from] Changed),
+    /// The system refused.
+    #[error("cannot open {} for writing", session.display())]
+    Io {
+        /// The file.
+        session: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A session changed behind our back.
+#[derive(Debug, thiserror::Error)]
+#[error("{} changed behind our back: {expected} bytes were expected, {found} were found{}", session.display(), if *replaced { ", in another file" } else { "" })]
+#[non_exhaustive]
+pub struct Changed {
+    /// The file.
+    pub session: PathBuf,
+    /// The length that was planned for.
+    pub expected: u64,
+    /// The length that was found.
+    pub found: u64,
+    /// Whether another file took the name.
+    pub replaced: bool,
+}
+
+/// Why a line was not appended. The log is as it was before.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AppendError {
+    /// The line would damage the file.
+    #[error(transparent)]
+    InvalidLine(#[from] InvalidLine),
+    /// An entry with this id is in the session.
+    #[error("an entry with the id {id} is in {} already", session.display())]
+    DuplicateId {
+        /// The file.
+        session: PathBuf,
+        /// The id.
+        id: String,
+    },
+    /// An entry before the header, or a second header.
+    #[error("{} {}", session.display(), match problem { HeaderProblem::Missing => "has no header yet", HeaderProblem::Second => "has a header already", HeaderProblem::NotASession => "is not a session: its first line is no header" })]
+    Header {
+        /// The file.
+        session: PathBuf,
+        /// What is wrong.
+        problem: HeaderProblem,
+    },
+    /// Somebody else wrote to the file. Nothing was written.
+    #[error(transparent)]
+    Changed(#[from] Changed),
+    /// The disk or the quota is full.
+    #[error("the disk is full: nothing was added to {}", session.display())]
+    DiskFull {
+        /// The file.
+        session: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The line could not be made durable, so it was taken back.
+    #[error("{} could not be synced: the line was taken back", session.display())]
+    NotDurable {
+        /// The file.
+        session: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system refused.
+    #[error("cannot append to {}", session.display())]
+    Io {
+        /// The file.
+        session: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What is wrong with the header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeaderProblem {
+    /// The file is empty, or its header was torn: a header has to come first.
+    Missing,
+    /// There is one.
+    Second,
+    /// The file has content, but no header. It is never written to.
+    NotASession,
+}
+
+/// The one writer of a session. Its lock is free again when it is dropped.
+///
+/// A writer is cheap to open (tens of microseconds), so a caller that only commits opens it after the model
+/// has replied, with [`Expected::Exactly`], and no lock is held across a model call.
+#[derive(Debug)]
+pub struct SessionWriter {
+    pub(crate) volume: Arc<dyn Volume>,
+    pub(crate) path: PathBuf,
+    pub(crate) log: Box<dyn VolumeFile>,
+    lock: SessionLock,
+    pub(crate) stamp: Stamp,
+    /// Bytes at the front that a sync has covered.
+    synced: u64,
+    /// A sync failed: the system may take pages for clean that never reached the disk.
+    sync_failed: bool,
+    end: LogEnd,
+    known: FxHashSet<Box<str>>,
+}
+
+/// What the writer knows about the end of the log.
+#[derive(Debug)]
+enum LogEnd {
+    /// Not looked at yet, or not since something went wrong.
+    Unknown,
+    /// Ends with a line break.
+    Clean { has_header: bool },
+    /// The last line is whole but has no line break.
+    Unended { has_header: bool },
+    /// A write of ours failed and could not be taken back: these bytes, or some of them, follow the stamp.
+    Residue(Vec<u8>),
+}
+
+impl SessionWriter {
+    pub(crate) fn open(
+        volume: &Arc<dyn Volume>,
+        session: &Path,
+        territory: Territory,
+        options: &OpenOptions,
+    ) -> Result<Self, OpenError> {
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotFound => OpenError::NotFound(session.to_path_buf()),
+            _ => OpenError::Io {
+                session: session.to_path_buf(),
+                source,
+            },
+        };
+        // Two names of one session must meet at one lock.
+        let path = volume.canonical(session).map_err(failed)?;
+        let lock = SessionLock::acquire(volume, &path, &options.owner).map_err(|refused| match refused {
+            Refused::Busy(owner) => OpenError::SessionBusy {
+                session: path.clone(),
+                owner,
+                lock: lock::lock_path(&path),
+            },
+            Refused::Io(source) => OpenError::Io {
+                session: path.clone(),
+                source,
+            },
+        })?;
+        let log = volume.open_append(&path).map_err(failed)?;
+        let stat = log.stat().map_err(failed)?;
+        let stamp = Stamp {
+            len: stat.len,
+            identity: stat.identity,
+        };
+        let mut writer = Self {
+            volume: Arc::clone(volume),
+            path,
+            log,
+            lock,
+            stamp,
+            // What earlier writers left was theirs to commit.
+            synced: stamp.len,
+            sync_failed: false,
+            end: LogEnd::Unknown,
+            known: FxHashSet::default(),
+        };
+        if let Expected::Exactly(expected) = options.expected
+            && expected != stamp
+        {
+            writer.stamp = expected;
+            return Err(OpenError::Changed(writer.changed(stamp)));
+        }
+        let sign = lock::foreign_writer(
+            &**volume,
+            &writer.path,
+            &writer.lock.before,
+            territory,
+            options.now,
+        )
+        .map_err(failed)?;
+        match sign {
+            Some(sign) => Err(OpenError::ForeignWriter {
+                session: writer.path.clone(),
+                sign,
+            }),
+            None => Ok(writer),
+        }
+    }
+
+    /// The state of the session after the last append.
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// The session's file, with links resolved.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The owner whose death left the session locked, if that is how this writer came by it.
+    pub fn taken_over_from(&self) -> Option<&Owner> {
+        match &self.lock.before {
+            Before::TakenOver(owner) => Some(owner),
+            _ => None,
+        }
+    }
+
+    /// Tells the writer which ids the session holds, so that it can refuse to write one twice. Ids that it
+    /// wrote itself it knows.
+    pub fn remember_ids<'a>(&mut self, ids: impl IntoIterator<Item = &'a str>) {
+        self.known.extend(ids.into_iter().map(Box::from));
+    }
+
+    /// Appends one line: one write, of the whole line.
+    ///
+    /// A torn tail is first moved to a `.torn` file beside the session. What fails is taken back, so that the
+    /// same append can be tried again.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; after any of them the log is as it was.
+    pub fn append(&mut self, line: &str, durability: Durability) -> Result<Appended, AppendError> {
+        let head = line::check(line)?;
+        let is_header = head.kind.as_deref() == Some("session");
+        let id = head.id.unwrap_or_default();
+        if !is_header && self.known.contains(&*id) {
+            return Err(AppendError::DuplicateId {
+                session: self.path.clone(),
+                id: id.into_owned(),
+            });
+        }
+        self.check_unchanged()?;
+        let quarantined = self.settle_end()?;
+        let (has_header, needs_break) = match self.end {
+            LogEnd::Clean { has_header } => (has_header, false),
+            LogEnd::Unended { has_header } => (has_header, true),
+            // `settle_end` leaves neither.
+            LogEnd::Unknown | LogEnd::Residue(_) => (false, false),
+        };
+        if is_header == has_header {
+            let problem = if is_header {
+                HeaderProblem::Second
+            } else {
+                HeaderProblem::Missing
+            };
+            return Err(AppendError::Header {
+                session: self.path.clone(),
+                problem,
+            });
+        }
+
+        let mut bytes = Vec::with_capacity(line.len() + 2);
+        if needs_break {
+            bytes.push(b'\n');
+        }
+        bytes.extend_from_slice(line.as_bytes());
+        bytes.push(b'\n');
+        let offset = self.stamp.len + u64::from(needs_break);
+        self.write_whole(&bytes)?;
+        let before = self.stamp.len;
+        self.stamp.len += bytes.len() as u64;
+        if durability == Durability::Commit
+            && let Err(source) = self.make_durable()
+        {
+            self.stamp.len = before;
+            self.take_back(&bytes);
+            return Err(AppendError::NotDurable {
+                session: self.path.clone(),
+                source,
+            });
+        }
+        self.end = LogEnd::Clean { has_header: true };
+        if !is_header {
+            self.known.insert(id.into());
+        }
+        Ok(Appended {
+            offset,
+            len: line.len() as u64,
+            quarantined,
+        })
+    }
+
+    /// Makes every line appended so far durable.
+    ///
+    /// # Errors
+    /// [`AppendError::NotDurable`]; the lines stay, and the next commit tries again.
+    pub fn commit(&mut self) -> Result<(), AppendError> {
+        self.make_durable().map_err(|source| AppendError::NotDurable {
+            session: self.path.clone(),
+            source,
+        })
+    }
+
+    /// Checks that the file is what this writer left, under the name that it has.
+    pub(crate) fn check_unchanged(&self) -> Result<(), AppendError> {
+        let failed = |source| AppendError::Io {
+            session: self.path.clone(),
+            source,
+        };
+        let open = self.log.stat().map_err(failed)?;
+        let named = self.volume.stat(&self.path).map_err(failed)?;
+        let found = Stamp {
+            len: named.len,
+            identity: named.identity,
+        };
+        let residue = match &self.end {
+            LogEnd::Residue(bytes) => bytes.len() as u64,
+            _ => 0,
+        };
+        let expected = self.stamp.len..=self.stamp.len + residue;
+        if named.identity == open.identity && expected.contains(&open.len) {
+            return Ok(());
+        }
+        Err(self.changed(found).into())
+    }
+
+    fn changed(&self, found: Stamp) -> Changed {
+        Changed {
+            session: self.path.clone(),
+            expected: self.stamp.len,
+            found: found.len,
+            replaced: found.identity != self.stamp.identity,
+        }
+    }
+
+    /// Brings the end of the log into a state that a line can follow.
+    fn settle_end(&mut self) -> Result<Option<PathBuf>, AppendError> {
+        match &self.end {
+            LogEnd::Clean { .. } | LogEnd::Unended { .. } => return Ok(None),
+            LogEnd::Residue(_) => {
+                // Ours, and never acknowledged: cut it off.
+                self.log
+                    .set_len(self.stamp.len)
+                    .map_err(|source| self.failed(source))?;
+                self.end = LogEnd::Unknown;
+            }
+            LogEnd::Unknown => {}
+        }
+        let mut quarantined = None;
+        let tail = tail::inspect(&*self.log, self.stamp.len).map_err(|source| self.failed(source))?;
+        let mut len = self.stamp.len;
+        if let Tail::Torn { keep, fragment, .. } = &tail {
+            if *keep == 0 && !torn::may_be_header(fragment) {
+                let problem = HeaderProblem::NotASession;
+                return Err(AppendError::Header {
+                    session: self.path.clone(),
+                    problem,
+                });
+            }
+            len = *keep;
+        }
+        let has_header = match torn::find_header(&*self.log, len).map_err(|source| self.failed(source))? {
+            torn::Header::Found => true,
+            torn::Header::Empty => false,
+            torn::Header::Other => {
+                let problem = HeaderProblem::NotASession;
+                return Err(AppendError::Header {
+                    session: self.path.clone(),
+                    problem,
+                });
+            }
+        };
+        self.end = match tail {
+            Tail::Clean => LogEnd::Clean { has_header },
+            Tail::Unended => LogEnd::Unended { has_header },
+            Tail::Torn {
+                keep,
+                fragment,
+                starts_line,
+            } => {
+                let moved = torn::quarantine(&*self.volume, &self.path, &fragment)
+                    .and_then(|moved| {
+                        self.log.set_len(keep)?;
+                        Ok(moved)
+                    })
+                    .map_err(|source| self.failed(source))?;
+                self.stamp.len = keep;
+                self.synced = self.synced.min(keep);
+                // Before anything takes the fragment's place, its removal is on the disk.
+                self.log.sync().map_err(|source| self.failed(source))?;
+                quarantined = Some(moved);
+                match starts_line {
+                    StartsLine::Yes => LogEnd::Clean { has_header },
+                    StartsLine::No => LogEnd::Unended { has_header },
+                }
+            }
+        };
+        Ok(quarantined)
+    }
+
+    /// One write; a short one is taken back and tried once more.
+    fn write_whole(&mut self, bytes: &[u8]) -> Result<(), AppendError> {
+        const TRIES: u32 = 2;
+        let mut tried = 0;
+        loop {
+            tried += 1;
+            let error = match self.log.write(bytes) {
+                Ok(written) if written == bytes.len() => return Ok(()),
+                Ok(_) => io::ErrorKind::WriteZero.into(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => error,
+            };
+            self.take_back(bytes);
+            if tried == TRIES || matches!(self.end, LogEnd::Residue(_)) {
+                return Err(self.failed(error));
+            }
+            if !is_disk_full(&error) {
+                self.volume.pause(Duration::from_millis(1));
+            }
+        }
+    }
+
+    /// Removes what a failed write left after the stamp; remembers it if that fails too.
+    fn take_back(&mut self, bytes: &[u8]) {
+        let most = self.stamp.len + bytes.len() as u64;
+        let cut = match self.log.stat() {
+            Ok(stat) if stat.len == self.stamp.len => Ok(()),
+            // More than we wrote: somebody else's lines are among it. They are refused, not cut.
+            Ok(stat) if stat.len > most || stat.len < self.stamp.len => return,
+            Ok(_) => self.log.set_len(self.stamp.len),
+            Err(error) => Err(error),
+        };
+        if cut.is_err() {
+            self.end = LogEnd::Residue(bytes.to_vec());
+        }
+        self.synced = self.synced.min(self.stamp.len);
+    }
+
+    fn make_durable(&mut self) -> io::Result<()> {
+        const TRIES: u32 = 2;
+        let mut tried = 0;
+        loop {
+            tried += 1;
+            let synced = if self.sync_failed {
+                self.volume.rewrite_range(&self.path, self.synced, self.stamp.len)
+            } else {
+                self.log.sync()
+            };
+            match synced {
+                Ok(()) => {
+                    self.sync_failed = false;
+                    self.synced = self.stamp.len;
+                    return Ok(());
+                }
+                Err(error) => {
+                    self.sync_failed = true;
+                    if tried == TRIES {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    fn failed(&self, source: io::Error) -> AppendError {
+        let session = self.path.clone();
+        if is_disk_full(&source) {
+            AppendError::DiskFull { session, source }
+        } else {
+            AppendError::Io { session, source }
+        }
+    }
+
+    /// After a rewrite: the log is another file, all of it durable.
+    pub(crate) fn reopened(&mut self, log: Box<dyn VolumeFile>, stamp: Stamp) {
+        self.log = log;
+        self.stamp = stamp;
+        self.synced = stamp.len;
+        self.sync_failed = false;
+        self.end = LogEnd::Unknown;
+    }
+}
+
+impl Drop for SessionWriter {
+    fn drop(&mut self) {
+        self.lock.release(self.stamp);
+    }
+}
+
+fn describe(sign: &ForeignSign) -> String {
+    match sign {
+        ForeignSign::LockFile(path) => format!("its lock is {}", path.display()),
+        ForeignSign::FreshGrowth { age } => format!("it grew {} ms ago", age.as_millis()),
+    }
+}

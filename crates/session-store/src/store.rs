@@ -1,0 +1,202 @@
+//! The door to the files of sessions, on disk or in memory.
+
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::append::{OpenError, OpenOptions, SessionWriter};
+use crate::backup::{self, Backup, BackupError};
+use crate::lock::Territory;
+use crate::owner::Owner;
+use crate::read::{ReadError, SessionReader, Snapshot, Stamp};
+use crate::rewrite::{self, CreateError, Lines};
+use crate::volume::Volume;
+use crate::volume::disk::Disk;
+use crate::volume::memory::{Fault, Memory};
+
+/// Where sessions are read from and written to.
+///
+/// [`DiskStore`] and [`MemoryStore`] differ in the volume below them only; all that protects a session is
+/// the same code, and one suite of tests runs over both.
+pub trait SessionStore: Debug + Send + Sync {
+    /// The file system below.
+    fn volume(&self) -> &Arc<dyn Volume>;
+
+    /// Folders of other agents: a session in one of them may have a writer that knows no lock of ours.
+    fn foreign_folders(&self) -> &[PathBuf] {
+        &[]
+    }
+
+    /// Opens a session for reading ranges of bytes. Never blocks, never locks, never writes.
+    ///
+    /// # Errors
+    /// The file is missing, or the system refuses.
+    fn reader(&self, session: &Path) -> Result<SessionReader, ReadError> {
+        SessionReader::open(&**self.volume(), session)
+    }
+
+    /// Reads a whole session.
+    ///
+    /// # Errors
+    /// The file is missing, or the system refuses.
+    fn read(&self, session: &Path) -> Result<Snapshot, ReadError> {
+        self.reader(session)?.read_all()
+    }
+
+    /// Writes a new session, whole or not at all: 0600, in a folder that is made 0700 if it is missing.
+    /// An existing file is never replaced.
+    ///
+    /// # Errors
+    /// After any of them the file does not exist, or is the one that was there before.
+    fn create(&self, session: &Path, lines: Lines<'_, '_>) -> Result<Stamp, CreateError> {
+        rewrite::create(&**self.volume(), session, lines)
+    }
+
+    /// Becomes the one writer of a session.
+    ///
+    /// # Errors
+    /// Another writer has it, or it is not what the caller planned for; see [`OpenError`].
+    fn open(&self, session: &Path, options: &OpenOptions) -> Result<SessionWriter, OpenError> {
+        let foreign = self
+            .foreign_folders()
+            .iter()
+            .any(|folder| session.starts_with(folder));
+        let territory = if foreign {
+            Territory::OtherAgent
+        } else {
+            Territory::Ours
+        };
+        SessionWriter::open(self.volume(), session, territory, options)
+    }
+
+    /// Our backups of a session, newest first.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    fn backups(&self, session: &Path) -> Result<Vec<Backup>, BackupError> {
+        backup::list(&**self.volume(), session)
+    }
+
+    /// Removes our backups of a session but for the newest `keep`; says which.
+    ///
+    /// # Errors
+    /// The folder cannot be read or changed.
+    fn clear_backups(&self, session: &Path, keep: usize) -> Result<Vec<Backup>, BackupError> {
+        backup::clear(&**self.volume(), session, keep)
+    }
+}
+
+/// Sessions on this machine's disks.
+#[derive(Debug, Clone)]
+pub struct DiskStore {
+    volume: Arc<dyn Volume>,
+    foreign: Vec<PathBuf>,
+}
+
+impl DiskStore {
+    /// A store that knows no folders of other agents.
+    pub fn new() -> Self {
+        Self {
+            volume: Arc::new(Disk),
+            foreign: Vec::new(),
+        }
+    }
+
+    /// The same store, which takes sessions in these folders for those of other agents.
+    #[must_use]
+    pub fn with_foreign_folders(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.foreign.extend(folders);
+        self
+    }
+}
+
+impl Default for DiskStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SessionStore for DiskStore {
+    fn volume(&self) -> &Arc<dyn Volume> {
+        &self.volume
+    }
+
+    fn foreign_folders(&self) -> &[PathBuf] {
+        &self.foreign
+    }
+}
+
+/// Sessions in memory, for tests and for runs that leave nothing behind. Can fail and crash on demand.
+#[derive(Debug, Clone)]
+pub struct MemoryStore {
+    memory: Memory,
+    volume: Arc<dyn Volume>,
+    foreign: Vec<PathBuf>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        let memory = Memory::default();
+        Self {
+            volume: Arc::new(memory.clone()),
+            memory,
+            foreign: Vec::new(),
+        }
+    }
+
+    /// The same store, which takes sessions in these folders for those of other agents.
+    #[must_use]
+    pub fn with_foreign_folders(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.foreign.extend(folders);
+        self
+    }
+
+    /// How many steps that change something were taken so far.
+    pub fn steps(&self) -> u64 {
+        self.memory.steps()
+    }
+
+    /// Plans a fault for a step, counted as [`MemoryStore::steps`] counts. It has no effect if that step
+    /// is of a kind that it cannot hit.
+    pub fn plan_fault(&self, step: u64, fault: Fault) {
+        self.memory.plan_fault(step, fault);
+    }
+
+    /// Forgets the faults that were planned and did not happen yet.
+    pub fn clear_faults(&self) {
+        self.memory.clear_faults();
+    }
+
+    /// Starts the machine again, after a crash or out of the blue: what was not synced is there in part or
+    /// not at all, as the seed has it; writers from before are dead.
+    pub fn restart(&self, seed: u64) {
+        self.memory.restart(seed);
+    }
+
+    /// Kills the writers, as a signal would: their locks are free, what they wrote is there.
+    pub fn kill_writers(&self) {
+        self.memory.kill();
+    }
+
+    /// Makes a process count as ended. Every other owner counts as alive.
+    pub fn declare_dead(&self, owner: Owner) {
+        self.memory.declare_dead(owner);
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SessionStore for MemoryStore {
+    fn volume(&self) -> &Arc<dyn Volume> {
+        &self.volume
+    }
+
+    fn foreign_folders(&self) -> &[PathBuf] {
+        &self.foreign
+    }
+}

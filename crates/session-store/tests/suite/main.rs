@@ -1,0 +1,8 @@
+//! One suite of tests over both stores, and what only one of them can show.
+#![allow(clippy::unwrap_used, reason = "a test that meets an error has failed")]
+
+mod faults;
+mod modes;
+mod shared;
+mod support;
+mod truncation;
