@@ -6,6 +6,7 @@
 )]
 
 mod fixtures;
+mod tidy;
 mod workspace;
 
 use clap::{Parser, Subcommand};
@@ -23,10 +24,13 @@ struct Cli {
 enum Task {
     /// Write the generated sessions of `fixtures/`, or check that they are fresh.
     Fixtures(fixtures::Args),
+    /// Check the rules of the workspace that no compiler knows.
+    Tidy,
 }
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
         Task::Fixtures(args) => fixtures::run(&args),
+        Task::Tidy => tidy::run(),
     }
 }
