@@ -1,6 +1,18 @@
 #![doc = include_str!("../README.md")]
 
+mod draft;
+pub mod entry;
+pub mod fold;
+mod head;
+pub mod json;
+pub mod llm;
+pub mod log;
+pub mod message;
 pub mod model_call;
+mod time;
+pub mod tokens;
+pub mod tree;
 mod units;
 
+pub use draft::{Author, CompactionDraft, Display, EntryDraft, Envelope};
 pub use units::{ByteLen, EntryId, EntryIx, LineNumber, Tokens};

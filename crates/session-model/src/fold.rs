@@ -1,0 +1,115 @@
+//! The context fold: what the model would see now, rebuilt from the log.
+//!
+//! The newest active compaction on the path stands for everything before its kept tail. Prunes, leaf moves and
+//! revocations are entries, and the fold applies them. It needs nothing before the first kept entry (seeds,
+//! "Session entry model"; spec "Session model", 7; D2, D4, D8, D15).
+
+mod apply;
+mod marks;
+mod profile;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use crate::log::SessionLog;
+use crate::message::Message;
+use crate::tree::{EntryNotFound, Leaf};
+use crate::{EntryIx, Tokens};
+
+pub use marks::{LEAF_TYPE, PRUNE_TYPE, REVOKE_TYPE};
+pub use profile::Profile;
+pub use state::{ModelRef, State};
+
+/// The context at a leaf: messages with the entries they come from, and the state that holds there.
+#[derive(Clone, Debug)]
+pub struct Context<'l> {
+    /// The log it was folded from.
+    pub log: &'l SessionLog,
+    /// The leaf; `None` before the first entry.
+    pub leaf: Option<EntryIx>,
+    /// The entries from the root to the leaf.
+    pub path: Vec<EntryIx>,
+    /// The messages in order.
+    pub items: Vec<ContextItem<'l>>,
+    /// The compaction that `items` begins with, if one is active.
+    pub compaction: Option<EntryIx>,
+    /// Which compactions count.
+    pub profile: Profile,
+}
+
+/// One message of a context.
+#[derive(Clone, Debug)]
+pub struct ContextItem<'l> {
+    /// The entry that it comes from.
+    pub source: EntryIx,
+    /// The message, with prune notices in place.
+    pub message: Message<'l>,
+    /// Whether a prune replaced its content.
+    pub masked: Masked,
+}
+
+/// Whether a prune replaced the content of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Masked {
+    /// No.
+    No,
+    /// Yes, by a mask entry: the original is still in the log.
+    ByEntry {
+        /// The mask.
+        mask: EntryIx,
+        /// The size of the original.
+        original: Tokens,
+    },
+}
+
+/// Why a context could not be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FoldError {
+    /// The leaf is not in the log.
+    #[error(transparent)]
+    LeafNotFound(#[from] EntryNotFound),
+    /// An entry on the path is no JSON. Only after [`Trust::Claimed`](crate::log::Trust): load the session again
+    /// with `Validated`, and the entry is left out.
+    #[error("entry {id} cannot be read")]
+    Unreadable {
+        /// The entry.
+        id: crate::EntryId,
+    },
+}
+
+impl SessionLog {
+    /// Folds the log into the context at `leaf`.
+    ///
+    /// # Errors
+    /// [`FoldError`] if the leaf is unknown, or if an entry that was only believed to be one is broken.
+    pub fn context(&self, leaf: &Leaf, profile: Profile) -> Result<Context<'_>, FoldError> {
+        apply::fold(self, self.resolve(leaf)?, profile)
+    }
+}
+
+impl<'l> Context<'l> {
+    /// The model, thinking level, mode and so on that hold at the leaf.
+    pub fn state(&self) -> State<'l> {
+        state::state(self.log, &self.path, self.profile)
+    }
+
+    /// The messages without their sources.
+    pub fn messages(&self) -> impl Iterator<Item = &Message<'l>> {
+        self.items.iter().map(|item| &item.message)
+    }
+
+    /// The last message in which the user speaks: typed text, a visible custom message, a branch summary or a
+    /// command; `None` if there is no text in any.
+    pub fn last_user_text(&self) -> Option<String> {
+        self.items.iter().rev().filter(|item| item.message.starts_turn()).find_map(|item| {
+            let text = match &item.message {
+                Message::BranchSummary(m) => m.summary.to_string(),
+                Message::BashExecution(m) => m.source.to_string(),
+                message => message.content()?.texts().collect::<Vec<_>>().join("\n"),
+            };
+            let text = text.trim();
+            (!text.is_empty()).then(|| text.to_owned())
+        })
+    }
+}

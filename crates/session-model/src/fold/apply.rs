@@ -1,0 +1,169 @@
+//! The fold itself.
+
+use std::borrow::Cow;
+
+use super::marks::Marks;
+use super::{Context, ContextItem, FoldError, Masked, Profile};
+use crate::EntryIx;
+use crate::entry::{Compaction, CompactionStrategy, Entry, EntryBody, EntryKind};
+use crate::json::{Field, Raw, json_object};
+use crate::log::SessionLog;
+use crate::message::{Block, Content, CustomContent, Message, RemoteHistory, SummaryText, VerbatimBoundary};
+
+pub(super) fn fold(
+    log: &SessionLog,
+    leaf: Option<EntryIx>,
+    profile: Profile,
+) -> Result<Context<'_>, FoldError> {
+    let profile = profile.resolved(log);
+    let path = leaf.map(|leaf| log.path(leaf)).unwrap_or_default();
+    let marks = Marks::on_path(log, &path);
+    let boundary = newest_compaction(log, &path, &marks, profile)?;
+    let mut items = Vec::with_capacity(path.len());
+    let mut from = 0;
+    let mut compaction = None;
+    if let Some((at, entry, found)) = boundary {
+        compaction = path.get(at).copied();
+        from = tail_start(log, &path, at, &found);
+        if let Some(source) = compaction {
+            let message = boundary_message(&entry, *found, profile);
+            if message.is_visible() {
+                items.push(ContextItem { source, message, masked: Masked::No });
+            }
+        }
+    }
+    for &source in &path[from..] {
+        if !matches!(log.kind(source), EntryKind::Message | EntryKind::CustomMessage | EntryKind::BranchSummary)
+            || marks.revoked.contains(&source)
+        {
+            continue;
+        }
+        let entry = log.entry(source).map_err(|_| FoldError::Unreadable { id: log.entry_id(source) })?;
+        let Some(message) = message_of(entry) else { continue };
+        items.push(masked(ContextItem { source, message, masked: Masked::No }, &marks));
+    }
+    Ok(Context { log, leaf, path, items, compaction, profile })
+}
+
+type Boundary<'l> = (usize, Entry<'l>, Box<Compaction<'l>>);
+
+/// The newest active compaction and its place on the path.
+fn newest_compaction<'l>(
+    log: &'l SessionLog,
+    path: &[EntryIx],
+    marks: &Marks,
+    profile: Profile,
+) -> Result<Option<Boundary<'l>>, FoldError> {
+    for (at, &ix) in path.iter().enumerate().rev() {
+        if log.kind(ix) != EntryKind::Compaction || marks.revoked.contains(&ix) {
+            continue;
+        }
+        let mut entry = log.entry(ix).map_err(|_| FoldError::Unreadable { id: log.entry_id(ix) })?;
+        if let EntryBody::Compaction(compaction) = std::mem::replace(&mut entry.body, EntryBody::Other) {
+            if profile.accepts(&compaction) && !is_elided(&compaction, at) {
+                return Ok(Some((at, entry, compaction)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// oh-my-pi replaced the text of superseded compactions by a placeholder. Such a compaction counts as absent
+/// when the entries that it stood for are still on the path (spec, 12 row 55).
+fn is_elided(compaction: &Compaction<'_>, at: usize) -> bool {
+    at > 0
+        && (compaction.summary == "[Superseded compaction summary elided after a newer compaction]"
+            || compaction.summary == "[Superseded compaction summary elided during session load]")
+}
+
+/// Where the kept tail begins on the path; right after the compaction if nothing is kept.
+fn tail_start(log: &SessionLog, path: &[EntryIx], at: usize, compaction: &Compaction<'_>) -> usize {
+    if remote_history(compaction).is_some() {
+        return at + 1;
+    }
+    compaction
+        .first_kept
+        .as_deref()
+        .and_then(|id| path[..at].iter().position(|ix| log.id(*ix) == id))
+        .unwrap_or(at + 1)
+}
+
+fn boundary_message<'l>(entry: &Entry<'l>, compaction: Compaction<'l>, profile: Profile) -> Message<'l> {
+    let timestamp = crate::time::unix_millis(&entry.timestamp);
+    if compaction.strategy == CompactionStrategy::VerbatimLines && profile.knows_verbatim() {
+        return Message::VerbatimBoundary(VerbatimBoundary {
+            text: compaction.summary,
+            details: compaction.details,
+            timestamp,
+        });
+    }
+    let remote_history = remote_history(&compaction);
+    Message::CompactionSummary(SummaryText {
+        summary: compaction.summary,
+        from_id: None,
+        tokens_before: compaction.tokens_before,
+        remote_history,
+        timestamp,
+    })
+}
+
+json_object! {
+    struct PreserveData {
+        "openaiRemoteCompaction" => remote: RawRemote<'a>,
+    }
+}
+
+json_object! {
+    struct RawRemote {
+        "provider" => provider: Cow<'a, str>,
+        "replacementHistory" => items: Raw<'a>,
+    }
+}
+
+/// A provider's own replacement history counts if it names a provider and has items (spec, 12 rows 52 and 53).
+fn remote_history<'l>(compaction: &Compaction<'l>) -> Option<RemoteHistory<'l>> {
+    let raw = compaction.preserve_data.as_ref()?;
+    let remote = match raw {
+        Cow::Borrowed(raw) => PreserveData::lenient(raw)?.remote?,
+        Cow::Owned(raw) => crate::json::Own::own(PreserveData::lenient(raw)?.remote?),
+    };
+    let provider = remote.provider.filter(|p| !p.is_empty())?;
+    let items = remote.items?;
+    let list = items.get();
+    let empty = list.trim_start_matches('[').trim_start().starts_with(']');
+    (list.starts_with('[') && !empty).then_some(RemoteHistory { provider, items })
+}
+
+/// The message that an entry puts into the context.
+fn message_of(entry: Entry<'_>) -> Option<Message<'_>> {
+    let timestamp = crate::time::unix_millis(&entry.timestamp);
+    match entry.body {
+        EntryBody::Message(message) => Some(*message),
+        EntryBody::CustomMessage(m) => Some(Message::Custom(CustomContent {
+            custom_type: m.custom_type,
+            content: m.content,
+            display: m.display,
+            details: m.details,
+            attribution: m.attribution,
+            excluded: m.excluded,
+            timestamp,
+        })),
+        EntryBody::BranchSummary(m) if !m.summary.is_empty() => Some(Message::BranchSummary(SummaryText {
+            summary: m.summary,
+            from_id: Some(m.from_id),
+            timestamp,
+            ..SummaryText::default()
+        })),
+        _ => None,
+    }
+}
+
+fn masked<'l>(mut item: ContextItem<'l>, marks: &Marks) -> ContextItem<'l> {
+    let Some(mask) = marks.masks.get(&item.source) else { return item };
+    if let Message::ToolResult(result) = &mut item.message {
+        let text = Cow::Owned(mask.notice.clone());
+        result.content = Content::Blocks(vec![Block::Text { text, signature: None }]);
+        item.masked = Masked::ByEntry { mask: mask.entry, original: mask.tokens };
+    }
+    item
+}

@@ -1,0 +1,298 @@
+//! A session log: the lines of a file, which of them are entries, and the tree that these form.
+
+mod build;
+mod damage;
+mod header;
+mod index;
+mod migrate;
+mod patch;
+mod scan;
+mod text;
+#[cfg(test)]
+mod tests;
+mod validate;
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
+use crate::entry::{Entry, EntryBody, EntryKind};
+use crate::json::DecodeError;
+use crate::message::Message;
+use crate::{EntryId, EntryIx, LineNumber};
+
+pub use damage::{Damage, DamageKind};
+pub use header::{Header, Version};
+pub use scan::Trust;
+
+use index::IdIndex;
+
+/// A loaded session: the bytes of its lines, an index of their heads, and what is wrong with them.
+///
+/// Bodies are decoded when someone asks for them. The lines of version 1 and 2 files are migrated in memory by
+/// splicing; everything else stays as it was written (DESIGN, rule 4).
+#[derive(Debug)]
+pub struct SessionLog {
+    /// The lines in today's form.
+    bytes: Vec<u8>,
+    header: Header,
+    heads: Vec<EntryHead>,
+    /// Ids that could not be taken from the line as they stand.
+    arena: String,
+    ids: IdIndex,
+    /// Entries whose message was replaced by a patch record, with the new message.
+    patched: FxHashMap<u32, Box<str>>,
+    damage: Vec<Damage>,
+    disk: DiskForm,
+    trust: Trust,
+}
+
+/// How a file differs from what this crate would write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskForm {
+    /// Whether the last line ends in a newline. If not, an append must write one first.
+    pub newline: FinalNewline,
+    /// Whether the lines on disk are those of this log.
+    pub migration: Migration,
+}
+
+/// Whether the last line ends in a newline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FinalNewline {
+    /// It does, or there is no line.
+    Present,
+    /// It does not, and it is a whole record.
+    Missing,
+    /// It does not, and it was cut off while it was written.
+    Torn,
+}
+
+/// Whether a file must be rewritten before the first append.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Migration {
+    /// An append suffices.
+    NotNeeded,
+    /// The file has an old version, patch records or a title slot: it is rewritten whole, after a backup.
+    Needed,
+    /// The version is unknown: the file is never written.
+    ReadOnly,
+}
+
+/// Where an entry stands, and its head.
+#[derive(Clone, Copy, Debug)]
+struct EntryHead {
+    start: u64,
+    len: u32,
+    line: u32,
+    id: Place,
+    parent: Place,
+    timestamp: Place,
+    kind: EntryKind,
+}
+
+/// A piece of text: in the entry's line, in the arena, or absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    at: u32,
+    /// The length; the top bit says that `at` counts in the arena.
+    len: u32,
+}
+
+impl Place {
+    const ABSENT: Self = Self { at: u32::MAX, len: 0 };
+    const IN_ARENA: u32 = 1 << 31;
+}
+
+/// What an entry's `parentId` leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parent {
+    /// Nothing: the entry is a root.
+    Root,
+    /// An entry of this log.
+    Entry(EntryIx),
+    /// An id that no entry of this log has.
+    Missing,
+}
+
+/// Why bytes are no session.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// There is nothing but blank lines.
+    #[error("the file is empty")]
+    Empty,
+    /// The first record is no session header.
+    #[error("line {line}: {cause}")]
+    NotASession {
+        /// The line that is no header.
+        line: LineNumber,
+        /// Why not.
+        cause: String,
+    },
+    /// The file is larger than this crate can index.
+    #[error("the file has more than 4,294,967,295 records")]
+    TooLarge,
+}
+
+impl SessionLog {
+    /// Loads a session from the bytes of its file. Never fails because of damage, as long as there is a header.
+    ///
+    /// # Errors
+    /// [`LoadError`] if the bytes are no session. The file should then be left alone.
+    pub fn load(bytes: impl Into<Vec<u8>>, trust: Trust) -> Result<Self, LoadError> {
+        build::load(bytes.into(), trust)
+    }
+
+    /// The header.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Everything that is wrong with the file. Complete only if the log was loaded with [`Trust::Validated`].
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+
+    /// How the file differs from what this crate would write.
+    pub fn disk_form(&self) -> DiskForm {
+        self.disk
+    }
+
+    /// How much of each line was looked at.
+    pub fn trust(&self) -> Trust {
+        self.trust
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.heads.len()
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.heads.is_empty()
+    }
+
+    /// All entries in file order.
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = EntryIx> + ExactSizeIterator + use<> {
+        let count = u32::try_from(self.heads.len()).unwrap_or(u32::MAX);
+        (0..count as usize).map(|i| EntryIx(u32::try_from(i).unwrap_or(u32::MAX)))
+    }
+
+    /// The entry with this id; of several the last in the file.
+    pub fn find(&self, id: &str) -> Option<EntryIx> {
+        self.ids.find(id, |ix| self.id(ix))
+    }
+
+    /// The leaf: the last record of the file that is an entry (spec, 4.1; D15).
+    pub fn leaf(&self) -> Option<EntryIx> {
+        self.entries().next_back()
+    }
+
+    /// The entry's id.
+    pub fn id(&self, ix: EntryIx) -> &str {
+        self.head(ix).map_or("", |head| self.text(head, head.id).unwrap_or_default())
+    }
+
+    /// The entry's id as a value of its own.
+    pub fn entry_id(&self, ix: EntryIx) -> EntryId {
+        EntryId::from(self.id(ix))
+    }
+
+    /// The id that the entry names as its parent; empty and absent ones are `None`.
+    pub fn parent_id(&self, ix: EntryIx) -> Option<&str> {
+        let head = self.head(ix)?;
+        self.text(head, head.parent).filter(|id| !id.is_empty())
+    }
+
+    /// The entry's timestamp, as it stands in the file.
+    pub fn timestamp(&self, ix: EntryIx) -> &str {
+        self.head(ix).map_or("", |head| self.text(head, head.timestamp).unwrap_or_default())
+    }
+
+    /// The entry's type.
+    pub fn kind(&self, ix: EntryIx) -> EntryKind {
+        self.head(ix).map_or(EntryKind::Unknown, |head| head.kind)
+    }
+
+    /// The line of the file on which the entry stands.
+    pub fn line_number(&self, ix: EntryIx) -> LineNumber {
+        LineNumber::from_index(self.head(ix).map_or(0, |head| head.line as usize))
+    }
+
+    /// The entry's line as it is kept, without its newline.
+    pub fn raw_line(&self, ix: EntryIx) -> &[u8] {
+        self.head(ix).map_or(&[], |head| self.line_of(head))
+    }
+
+    /// What the entry's parent is.
+    pub fn parent(&self, ix: EntryIx) -> Parent {
+        let Some(parent) = self.parent_id(ix) else { return Parent::Root };
+        // Nearly always the entry before it.
+        if !self.ids.has_duplicates() {
+            if let Some(before) = ix.0.checked_sub(1).map(EntryIx) {
+                if self.id(before) == parent {
+                    return Parent::Entry(before);
+                }
+            }
+        }
+        self.find(parent).map_or(Parent::Missing, Parent::Entry)
+    }
+
+    /// Decodes an entry, with patch records applied.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if the line is no JSON object. After [`Trust::Validated`] that cannot happen.
+    pub fn entry(&self, ix: EntryIx) -> Result<Entry<'_>, DecodeError> {
+        let mut entry = crate::entry::decode::entry(self.raw_line(ix))?;
+        if let Some(message) = self.patched.get(&ix.0) {
+            entry.body = EntryBody::Message(crate::message::decode::from_json(message)?);
+        }
+        Ok(entry)
+    }
+
+    /// Decodes the message of a `message` entry; `None` for other entries and for broken lines.
+    pub fn message(&self, ix: EntryIx) -> Option<Box<Message<'_>>> {
+        match self.entry(ix).ok()?.body {
+            EntryBody::Message(message) => Some(message),
+            _ => None,
+        }
+    }
+
+    /// The type of an entry as it stands in the file, also of a type that this crate does not know.
+    pub fn kind_text(&self, ix: EntryIx) -> Cow<'_, str> {
+        match self.kind(ix) {
+            EntryKind::Unknown => crate::head::careful(self.raw_line(ix))
+                .ok()
+                .and_then(|head| head.kind)
+                .unwrap_or(Cow::Borrowed("unknown")),
+            kind => Cow::Borrowed(kind.as_str()),
+        }
+    }
+
+    fn head(&self, ix: EntryIx) -> Option<&EntryHead> {
+        self.heads.get(ix.index())
+    }
+
+    fn span_of(head: &EntryHead) -> Range<usize> {
+        let start = usize::try_from(head.start).unwrap_or(usize::MAX);
+        start..start.saturating_add(head.len as usize)
+    }
+
+    fn line_of(&self, head: &EntryHead) -> &[u8] {
+        self.bytes.get(Self::span_of(head)).unwrap_or_default()
+    }
+
+    fn text(&self, head: &EntryHead, place: Place) -> Option<&str> {
+        if place == Place::ABSENT {
+            return None;
+        }
+        let at = place.at as usize;
+        let end = at + (place.len & !Place::IN_ARENA) as usize;
+        if place.len & Place::IN_ARENA != 0 {
+            return self.arena.get(at..end);
+        }
+        std::str::from_utf8(self.line_of(head).get(at..end)?).ok()
+    }
+}

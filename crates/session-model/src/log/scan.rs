@@ -1,0 +1,195 @@
+//! From bytes to records: which line is what, and what is wrong with it.
+
+use std::ops::Range;
+
+use super::damage::DamageKind;
+use crate::entry::EntryKind;
+use crate::head::{self, FastHead};
+
+/// How much of a line is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// A line that begins like an entry is believed to be one; its body is read when someone needs it.
+    Claimed,
+    /// Every line is parsed.
+    Validated,
+}
+
+/// A JSON object on a line, and where it stands in the buffer.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) span: Range<usize>,
+    pub(crate) head: FoundHead,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum FoundHead {
+    Fast(FastHead),
+    /// `None` where the field is missing or no string.
+    Careful { kind: Option<String>, id: Option<String>, parent: Option<String>, timestamp: Option<String> },
+}
+
+impl FoundHead {
+    pub(crate) fn kind<'t>(&'t self, line: &'t [u8]) -> Option<&'t [u8]> {
+        match self {
+            Self::Fast(_) => line.get(9..).and_then(|rest| rest.split(|b| *b == b'"').next()),
+            Self::Careful { kind, .. } => kind.as_deref().map(str::as_bytes),
+        }
+    }
+}
+
+/// The lines of a file with their offsets, without `\n` and without one `\r` before it. A final empty piece
+/// is no line.
+pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        if at >= bytes.len() {
+            return None;
+        }
+        let end = memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |n| at + n);
+        let start = std::mem::replace(&mut at, end + 1);
+        let cut = if end > start && bytes[end - 1] == b'\r' { end - 1 } else { end };
+        Some(start..cut)
+    })
+}
+
+/// What one line holds.
+pub(crate) struct Line {
+    pub(crate) found: Vec<Found>,
+    pub(crate) damage: Option<DamageKind>,
+}
+
+/// Looks at one line of `bytes`. Blank lines hold nothing and are no damage.
+pub(crate) fn line(bytes: &[u8], span: Range<usize>, trust: Trust, is_last: IsLast) -> Line {
+    let text = &bytes[span.clone()];
+    if trust == Trust::Claimed {
+        if let Some(head) = head::fast(text) {
+            return Line { found: vec![Found { span, head: FoundHead::Fast(head) }], damage: None };
+        }
+    }
+    let start = text.iter().position(|b| !is_space(*b)).unwrap_or(text.len());
+    let end = text.iter().rposition(|b| !is_space(*b)).map_or(start, |at| at + 1);
+    if start >= end {
+        return Line { found: Vec::new(), damage: None };
+    }
+    let span = span.start + start..span.start + end;
+    let text = &bytes[span.clone()];
+    match object(bytes, span.clone()) {
+        Ok(found) => {
+            let damage = std::str::from_utf8(text).is_err().then_some(DamageKind::InvalidUtf8);
+            Line { found: vec![found], damage }
+        }
+        Err(message) => recover(bytes, span, message, is_last),
+    }
+}
+
+/// Whether a line is the last and has no newline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IsLast {
+    No,
+    Unterminated,
+}
+
+/// White space around a line, as JavaScript's `trim` sees the ASCII part of it.
+fn is_space(b: u8) -> bool {
+    matches!(b, b' ' | b'\t' | b'\r' | 0x0B | 0x0C)
+}
+
+fn object(bytes: &[u8], span: Range<usize>) -> Result<Found, String> {
+    let text = &bytes[span.clone()];
+    if text.first() != Some(&b'{') {
+        return Err("not an object".to_owned());
+    }
+    let head = head::careful(text).map_err(|e| e.to_string())?;
+    let own = |t: Option<std::borrow::Cow<'_, str>>| t.map(std::borrow::Cow::into_owned);
+    let head = FoundHead::Careful {
+        kind: own(head.kind),
+        id: own(head.id),
+        parent: own(head.parent_id),
+        timestamp: own(head.timestamp),
+    };
+    Ok(Found { span, head })
+}
+
+/// A line that is not one object: finds the objects in it that are whole.
+fn recover(bytes: &[u8], span: Range<usize>, message: String, is_last: IsLast) -> Line {
+    let text = &bytes[span.clone()];
+    if text.contains(&0) {
+        let from = text.iter().rposition(|b| *b == 0).map_or(0, |at| at + 1);
+        let rest = span.start + from..span.end;
+        let found = if rest.is_empty() { None } else { object(bytes, rest).ok() };
+        return Line { found: found.into_iter().collect(), damage: Some(DamageKind::NulBytes) };
+    }
+    if text.first() != Some(&b'{') && serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok() {
+        return Line { found: Vec::new(), damage: Some(DamageKind::NotAnObject) };
+    }
+    let mut found = leading_objects(bytes, span.clone());
+    let read_to = found.last().map_or(span.start, |f| f.span.end);
+    let rest = trimmed(bytes, read_to..span.end);
+    if rest.is_empty() {
+        let records = u32::try_from(found.len()).unwrap_or(u32::MAX);
+        return Line { found, damage: Some(DamageKind::Glued { records }) };
+    }
+    if let Some(last) = object_after_tear(bytes, rest) {
+        found.push(last);
+    }
+    let damage = match (found.is_empty(), is_last) {
+        (false, _) => DamageKind::ExtraText,
+        (true, IsLast::Unterminated) => DamageKind::TornTail,
+        (true, IsLast::No) => DamageKind::Malformed { message },
+    };
+    Line { found, damage: Some(damage) }
+}
+
+/// The whole objects that a line begins with.
+fn leading_objects(bytes: &[u8], span: Range<usize>) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut at = span.start;
+    loop {
+        let rest = trimmed(bytes, at..span.end);
+        if bytes.get(rest.start) != Some(&b'{') || rest.is_empty() {
+            return found;
+        }
+        let mut stream =
+            serde_json::Deserializer::from_slice(&bytes[rest.clone()]).into_iter::<serde::de::IgnoredAny>();
+        match stream.next() {
+            Some(Ok(_)) => {
+                let end = rest.start + stream.byte_offset();
+                match object(bytes, rest.start..end) {
+                    Ok(object) => found.push(object),
+                    Err(_) => return found,
+                }
+                at = end;
+            }
+            _ => return found,
+        }
+    }
+}
+
+fn trimmed(bytes: &[u8], mut span: Range<usize>) -> Range<usize> {
+    while span.start < span.end && is_space(bytes[span.start]) {
+        span.start += 1;
+    }
+    span
+}
+
+/// The entry at the end of a line whose beginning is a torn record.
+///
+/// Text inside a string cannot look like this, because its quotes are escaped; an object nested in the torn
+/// record can, so one that stands where a nested value may stand (after a colon, a comma or a bracket) is not
+/// taken. What is taken must be an entry: a type, an id, and a parent that is a string or null.
+fn object_after_tear(bytes: &[u8], span: Range<usize>) -> Option<Found> {
+    let text = &bytes[span.clone()];
+    memchr::memmem::find_iter(text, b"{\"type\":\"").filter(|&at| at > 0).find_map(|at| {
+        let before = text[..at].iter().rev().find(|b| !is_space(**b))?;
+        if matches!(before, b':' | b',' | b'[') {
+            return None;
+        }
+        let tail = &text[at..];
+        let fast = head::fast(tail)?;
+        if fast.kind == EntryKind::Unknown {
+            return None;
+        }
+        object(bytes, span.start + at..span.end).ok()
+    })
+}

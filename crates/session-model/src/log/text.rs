@@ -1,0 +1,104 @@
+//! The log as text, to be written.
+
+use super::{FinalNewline, Migration, SessionLog};
+use crate::entry::EntryKind;
+use crate::json::splice::{self, Edit};
+use crate::log::header::WRITTEN_VERSION;
+
+impl SessionLog {
+    /// The lines as they are kept in memory: those of the file, except that versions 1 and 2 are migrated.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What the first append must write before its own line.
+    pub fn before_append(&self) -> &'static [u8] {
+        match self.disk.newline {
+            FinalNewline::Present => b"",
+            FinalNewline::Missing | FinalNewline::Torn => b"\n",
+        }
+    }
+
+    /// The whole file in the form that this crate writes: version 3, patches applied, one header, no title slot.
+    /// Lines that need no change keep their bytes; damaged lines stay where they are. Ends in a newline.
+    ///
+    /// `None` for a version that is never written.
+    pub fn to_written_form(&self) -> Option<Vec<u8>> {
+        match self.disk.migration {
+            Migration::ReadOnly => return None,
+            Migration::NotNeeded => {
+                let mut out = self.bytes.clone();
+                if out.last().is_some_and(|b| *b != b'\n') {
+                    out.push(b'\n');
+                }
+                return Some(out);
+            }
+            Migration::Needed => {}
+        }
+        let mut out = Vec::with_capacity(self.bytes.len());
+        let mut header_done = false;
+        let mut next = self.entries().peekable();
+        let body = if self.bytes.starts_with("\u{FEFF}".as_bytes()) { 3 } else { 0 };
+        for span in super::scan::lines(&self.bytes[body..]) {
+            let span = span.start + body..span.end + body;
+            let line = &self.bytes[span.clone()];
+            let mut plain = true;
+            while let Some(ix) = next.next_if(|ix| self.head(*ix).is_some_and(|h| h.start < span.end as u64)) {
+                let entry = self.raw_line(ix);
+                if let Some(message) = self.patched.get(&ix.0) {
+                    let edit = [Edit::Set { key: "message", json: message.to_string(), after: "timestamp" }];
+                    let text = splice::edit(entry, &edit).unwrap_or_else(|_| String::from_utf8_lossy(entry).into_owned());
+                    push_line(&mut out, text.as_bytes());
+                    plain = false;
+                } else if entry.len() != line.len() {
+                    // One of several records on a line, or a record beside other text: a line of its own.
+                    push_line(&mut out, entry);
+                    plain = false;
+                }
+            }
+            if !plain {
+                continue;
+            }
+            match crate::head::careful(line).ok().and_then(|h| h.kind).as_deref() {
+                Some("session") if header_done => {}
+                Some("session") => {
+                    header_done = true;
+                    push_line(&mut out, &self.written_header(line));
+                }
+                Some("title") if !header_done => {}
+                Some("header_patch" | "entry_patch") => {}
+                _ => push_line(&mut out, line),
+            }
+        }
+        Some(out)
+    }
+
+    fn written_header(&self, line: &[u8]) -> Vec<u8> {
+        let quoted = |text: &str| {
+            let mut json = String::new();
+            crate::json::write_string(&mut json, text);
+            json
+        };
+        let mut edits = vec![Edit::Set { key: "version", json: WRITTEN_VERSION.to_string(), after: "type" }];
+        edits.push(Edit::Set { key: "cwd", json: quoted(&self.header.cwd), after: "timestamp" });
+        match &self.header.title {
+            Some(title) => edits.push(Edit::Set { key: "title", json: quoted(title), after: "cwd" }),
+            None => edits.push(Edit::Remove { key: "title" }),
+        }
+        match &self.header.title_source {
+            Some(source) => edits.push(Edit::Set { key: "titleSource", json: quoted(source), after: "title" }),
+            None => edits.push(Edit::Remove { key: "titleSource" }),
+        }
+        splice::edit(line, &edits).map_or_else(|_| line.to_vec(), String::into_bytes)
+    }
+
+    /// Whether an entry is of a kind that a reader could have in its context.
+    pub fn may_be_visible(&self, ix: crate::EntryIx) -> bool {
+        EntryKind::may_be_visible(self.kind(ix))
+    }
+}
+
+fn push_line(out: &mut Vec<u8>, line: &[u8]) {
+    out.extend_from_slice(line);
+    out.push(b'\n');
+}

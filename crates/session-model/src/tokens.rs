@@ -1,0 +1,29 @@
+//! How many tokens something costs: estimates, and what providers measured.
+
+mod heuristic;
+mod per_four;
+#[cfg(test)]
+mod tests;
+
+use crate::Tokens;
+use crate::message::Message;
+
+pub use heuristic::Heuristic;
+pub use per_four::CharsPerFour;
+
+/// The flat estimate of a picture, whatever its size (R16).
+pub const IMAGE_TOKENS: Tokens = Tokens(1200);
+
+/// Estimates the tokens of texts and messages. Deterministic, and never less for more text.
+pub trait TokenCounter {
+    /// The estimate for pieces of text that are counted together.
+    fn text(&self, fragments: &mut dyn Iterator<Item = &str>) -> Tokens;
+
+    /// The estimate for one message of a context.
+    fn message(&self, message: &Message<'_>) -> Tokens;
+
+    /// The estimate for one piece of text.
+    fn one(&self, text: &str) -> Tokens {
+        self.text(&mut std::iter::once(text))
+    }
+}

@@ -1,0 +1,55 @@
+use super::{CharsPerFour, Heuristic, TokenCounter};
+
+fn estimate(fragments: &[&str]) -> u64 {
+    Heuristic.text(&mut fragments.iter().copied()).get()
+}
+
+#[test]
+fn texts_cost_what_the_specification_says() {
+    let faces = "😀".repeat(200);
+    let hangul = "한".repeat(400) + &"a".repeat(400);
+    let table: &[(&[&str], u64)] = &[
+        (&[], 0),
+        (&[""], 0),
+        (&["a"], 1),
+        (&["abcd"], 1),
+        (&["abcde"], 2),
+        (&["a", "b"], 1),
+        (&["a", "b", "c"], 1),
+        (&["가나"], 2),
+        (&["ab한"], 2),
+        (&["💥"], 1),
+        (&["ab💥"], 2),
+        (&["日本ab"], 3),
+        (&["éééééééé"], 2),
+        (&[&faces], 200),
+        (&[&hangul], 500),
+    ];
+    for (fragments, expected) in table {
+        assert_eq!(estimate(fragments), *expected, "{fragments:?}");
+    }
+}
+
+#[test]
+fn blocks_of_ascii_and_other_text_add_up() {
+    for n in 0..80 {
+        let text = format!("{}é{}日", "x".repeat(n), "y".repeat(n));
+        assert_eq!(estimate(&[&text]), 1 + (2 * n as u64 + 1).div_ceil(4));
+    }
+}
+
+#[test]
+fn a_quarter_of_the_units() {
+    for (text, expected) in [("", 0), ("abcd", 1), ("abcde", 2), ("日本", 1), ("😀😀", 1), ("😀😀😀", 2)] {
+        assert_eq!(CharsPerFour.one(text).get(), expected, "{text}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn more_text_never_costs_less(a in "\\PC{0,60}", b in "\\PC{0,60}") {
+        let both = format!("{a}{b}");
+        proptest::prop_assert!(estimate(&[&both]) >= estimate(&[&a]));
+        proptest::prop_assert_eq!(estimate(&[&both]), estimate(&[&a, &b]));
+    }
+}
