@@ -105,7 +105,14 @@ impl EntryDraft {
         let mut entry = Self::new("custom_message");
         entry.text("customType", custom_type);
         entry.text("content", content);
-        entry.raw("display", if display == Display::Shown { "true" } else { "false" });
+        entry.raw(
+            "display",
+            if display == Display::Shown {
+                "true"
+            } else {
+                "false"
+            },
+        );
         entry
     }
 
@@ -167,7 +174,10 @@ impl EntryDraft {
     }
 
     fn new(kind: &'static str) -> Self {
-        Self { kind, members: String::new() }
+        Self {
+            kind,
+            members: String::new(),
+        }
     }
 
     fn text(&mut self, key: &str, value: &str) {

@@ -102,14 +102,18 @@ impl<'l> Context<'l> {
     /// The last message in which the user speaks: typed text, a visible custom message, a branch summary or a
     /// command; `None` if there is no text in any.
     pub fn last_user_text(&self) -> Option<String> {
-        self.items.iter().rev().filter(|item| item.message.starts_turn()).find_map(|item| {
-            let text = match &item.message {
-                Message::BranchSummary(m) => m.summary.to_string(),
-                Message::BashExecution(m) => m.source.to_string(),
-                message => message.content()?.texts().collect::<Vec<_>>().join("\n"),
-            };
-            let text = text.trim();
-            (!text.is_empty()).then(|| text.to_owned())
-        })
+        self.items
+            .iter()
+            .rev()
+            .filter(|item| item.message.starts_turn())
+            .find_map(|item| {
+                let text = match &item.message {
+                    Message::BranchSummary(m) => m.summary.to_string(),
+                    Message::BashExecution(m) => m.source.to_string(),
+                    message => message.content()?.texts().collect::<Vec<_>>().join("\n"),
+                };
+                let text = text.trim();
+                (!text.is_empty()).then(|| text.to_owned())
+            })
     }
 }

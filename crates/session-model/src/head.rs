@@ -38,7 +38,12 @@ pub(crate) fn fast(line: &[u8]) -> Option<FastHead> {
     if !matches!(line.get(at), Some(b',' | b'}')) {
         return None;
     }
-    Some(FastHead { kind: EntryKind::from_type(line.get(kind)?), id, parent, timestamp })
+    Some(FastHead {
+        kind: EntryKind::from_type(line.get(kind)?),
+        id,
+        parent,
+        timestamp,
+    })
 }
 
 fn literal(line: &[u8], at: usize, text: &[u8]) -> Option<usize> {

@@ -1,7 +1,7 @@
 //! Reading JSON the way session files need it: lossless where bytes are kept, lenient where they are read.
 //!
 //! Writers of session files are JavaScript programs. They write lone surrogates, numbers that are no
-//! doubles, duplicate keys and deep nesting. serde_json does the parsing; this module gives it visitors that
+//! doubles, duplicate keys and deep nesting. `serde_json` does the parsing; this module gives it visitors that
 //! survive all of that (DESIGN, rule 4).
 
 mod field;
@@ -31,6 +31,8 @@ pub struct DecodeError {
 
 impl From<serde_json::Error> for DecodeError {
     fn from(error: serde_json::Error) -> Self {
-        Self { message: error.to_string() }
+        Self {
+            message: error.to_string(),
+        }
     }
 }

@@ -113,7 +113,7 @@ pub enum TrailingCalls {
     Leave,
 }
 
-impl<'l> Context<'l> {
+impl Context<'_> {
     /// The context as messages of a model call, repaired.
     pub fn llm_view<'c>(&'c self, wrappers: &'c Wrappers, trailing: TrailingCalls) -> Vec<LlmMessage<'c>> {
         pairs::repair(self.converted(wrappers), wrappers, trailing)
@@ -121,7 +121,10 @@ impl<'l> Context<'l> {
 
     /// The context as messages of a model call, without the repair of calls and results.
     pub fn converted<'c>(&'c self, wrappers: &'c Wrappers) -> Vec<LlmMessage<'c>> {
-        self.items.iter().filter_map(|item| convert::message(item, wrappers)).collect()
+        self.items
+            .iter()
+            .filter_map(|item| convert::message(item, wrappers))
+            .collect()
     }
 }
 

@@ -7,9 +7,9 @@ mod index;
 mod migrate;
 mod patch;
 mod scan;
-mod text;
 #[cfg(test)]
 mod tests;
+mod text;
 mod validate;
 
 use std::borrow::Cow;
@@ -192,7 +192,8 @@ impl SessionLog {
 
     /// The entry's id.
     pub fn id(&self, ix: EntryIx) -> &str {
-        self.head(ix).map_or("", |head| self.text(head, head.id).unwrap_or_default())
+        self.head(ix)
+            .map_or("", |head| self.text(head, head.id).unwrap_or_default())
     }
 
     /// The entry's id as a value of its own.
@@ -208,7 +209,8 @@ impl SessionLog {
 
     /// The entry's timestamp, as it stands in the file.
     pub fn timestamp(&self, ix: EntryIx) -> &str {
-        self.head(ix).map_or("", |head| self.text(head, head.timestamp).unwrap_or_default())
+        self.head(ix)
+            .map_or("", |head| self.text(head, head.timestamp).unwrap_or_default())
     }
 
     /// The entry's type.
@@ -228,14 +230,15 @@ impl SessionLog {
 
     /// What the entry's parent is.
     pub fn parent(&self, ix: EntryIx) -> Parent {
-        let Some(parent) = self.parent_id(ix) else { return Parent::Root };
+        let Some(parent) = self.parent_id(ix) else {
+            return Parent::Root;
+        };
         // Nearly always the entry before it.
-        if !self.ids.has_duplicates() {
-            if let Some(before) = ix.0.checked_sub(1).map(EntryIx) {
-                if self.id(before) == parent {
-                    return Parent::Entry(before);
-                }
-            }
+        if !self.ids.has_duplicates()
+            && let Some(before) = ix.0.checked_sub(1).map(EntryIx)
+            && self.id(before) == parent
+        {
+            return Parent::Entry(before);
         }
         self.find(parent).map_or(Parent::Missing, Parent::Entry)
     }

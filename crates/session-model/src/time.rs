@@ -7,9 +7,17 @@ pub(crate) fn unix_millis(text: &str) -> Option<f64> {
     let bytes = text.as_bytes();
     let number = |from: usize, to: usize| -> Option<i64> {
         let digits = bytes.get(from..to)?;
-        digits.iter().all(u8::is_ascii_digit).then(|| std::str::from_utf8(digits).ok()?.parse().ok())?
+        digits
+            .iter()
+            .all(u8::is_ascii_digit)
+            .then(|| std::str::from_utf8(digits).ok()?.parse().ok())?
     };
-    let literal = |at: usize, b: u8| bytes.get(at).is_some_and(|c| c.eq_ignore_ascii_case(&b)).then_some(());
+    let literal = |at: usize, b: u8| {
+        bytes
+            .get(at)
+            .is_some_and(|c| c.eq_ignore_ascii_case(&b))
+            .then_some(())
+    };
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
     let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
     literal(4, b'-')?;
@@ -29,7 +37,11 @@ pub(crate) fn unix_millis(text: &str) -> Option<f64> {
             at += 1;
         }
         for place in 0..3 {
-            let digit = if start + place < at { i64::from(bytes[start + place] - b'0') } else { 0 };
+            let digit = if start + place < at {
+                i64::from(bytes[start + place] - b'0')
+            } else {
+                0
+            };
             millis = millis * 10 + digit;
         }
     }
@@ -43,10 +55,15 @@ pub(crate) fn unix_millis(text: &str) -> Option<f64> {
         _ => return None,
     };
     // Days since 1970-01-01 of a date in the Gregorian calendar, with years that begin in March.
-    let (y, m) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
+    let (y, m) = if month <= 2 {
+        (year - 1, month + 9)
+    } else {
+        (year, month - 3)
+    };
     let era = y.div_euclid(400);
     let of_era = y.rem_euclid(400);
-    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + (153 * m + 2) / 5 + day - 1 - 719_468;
+    let days =
+        era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + (153 * m + 2) / 5 + day - 1 - 719_468;
     let seconds = days * 86_400 + hour * 3_600 + (minute - offset) * 60 + second;
     Some((seconds * 1_000 + millis) as f64)
 }

@@ -35,7 +35,10 @@ impl SessionLog {
         match leaf {
             Leaf::Last => Ok(self.leaf()),
             Leaf::BeforeFirst => Ok(None),
-            Leaf::Entry(id) => self.find(id.as_str()).map(Some).ok_or_else(|| EntryNotFound { id: id.clone() }),
+            Leaf::Entry(id) => self
+                .find(id.as_str())
+                .map(Some)
+                .ok_or_else(|| EntryNotFound { id: id.clone() }),
         }
     }
 
@@ -44,9 +47,14 @@ impl SessionLog {
     pub fn path(&self, leaf: EntryIx) -> Vec<EntryIx> {
         let mut path = Vec::new();
         let mut at = Some(leaf);
-        let mut met = Met::default();
+        // Parents stand before their children in nearly every file, and a walk that only goes to smaller positions
+        // meets nothing twice. From the first step back on, every entry is remembered.
+        let mut met: Option<rustc_hash::FxHashSet<EntryIx>> = None;
         while let Some(ix) = at {
-            if !met.insert(ix) {
+            if met.is_none() && path.last().is_some_and(|before| ix >= *before) {
+                met = Some(path.iter().copied().collect());
+            }
+            if met.as_mut().is_some_and(|met| !met.insert(ix)) {
                 break;
             }
             path.push(ix);
@@ -118,32 +126,5 @@ impl Children {
     /// The entries without a parent in the file, in file order.
     pub fn roots(&self) -> &[EntryIx] {
         &self.roots
-    }
-}
-
-/// Entries met on a walk. Parents stand before their children in nearly every file, so a walk that only goes to
-/// smaller positions needs no set.
-#[derive(Default)]
-struct Met {
-    lowest: Option<EntryIx>,
-    others: rustc_hash::FxHashSet<EntryIx>,
-}
-
-impl Met {
-    fn insert(&mut self, ix: EntryIx) -> bool {
-        match self.lowest {
-            Some(lowest) if ix >= lowest => {
-                if self.others.is_empty() {
-                    // The walk turned back: from here on every step is remembered. What came before is at or
-                    // above `lowest`, so a cycle is noticed one round later at most.
-                    self.others.insert(lowest);
-                }
-                self.others.insert(ix)
-            }
-            _ => {
-                self.lowest = Some(ix);
-                self.others.is_empty() || self.others.insert(ix)
-            }
-        }
     }
 }

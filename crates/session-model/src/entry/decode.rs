@@ -83,29 +83,34 @@ fn from_raw(raw: RawEntry<'_>) -> Entry<'_> {
             details: raw.details,
             from_extension,
         }),
-        EntryKind::Custom => {
-            EntryBody::Custom(Custom { custom_type: raw.custom_type.unwrap_or_default(), data: raw.data })
-        }
-        EntryKind::Label => {
-            EntryBody::Label(Label { target_id: raw.target_id.unwrap_or_default(), label: raw.label })
-        }
+        EntryKind::Custom => EntryBody::Custom(Custom {
+            custom_type: raw.custom_type.unwrap_or_default(),
+            data: raw.data,
+        }),
+        EntryKind::Label => EntryBody::Label(Label {
+            target_id: raw.target_id.unwrap_or_default(),
+            label: raw.label,
+        }),
         EntryKind::ModelChange => EntryBody::ModelChange(ModelChange {
             role: raw.role,
             provider: raw.provider,
             model_id: raw.model_id,
             model: raw.model,
         }),
-        EntryKind::ThinkingLevelChange => {
-            EntryBody::ThinkingLevelChange(ThinkingLevelChange { level: raw.thinking_level })
-        }
-        EntryKind::ServiceTierChange => {
-            EntryBody::ServiceTierChange(ServiceTierChange { tier: raw.service_tier })
-        }
-        EntryKind::ModeChange => {
-            EntryBody::ModeChange(ModeChange { mode: raw.mode.unwrap_or_default(), data: raw.data })
-        }
+        EntryKind::ThinkingLevelChange => EntryBody::ThinkingLevelChange(ThinkingLevelChange {
+            level: raw.thinking_level,
+        }),
+        EntryKind::ServiceTierChange => EntryBody::ServiceTierChange(ServiceTierChange {
+            tier: raw.service_tier,
+        }),
+        EntryKind::ModeChange => EntryBody::ModeChange(ModeChange {
+            mode: raw.mode.unwrap_or_default(),
+            data: raw.data,
+        }),
         EntryKind::McpToolSelection | EntryKind::DiscoveredBuiltinToolSelection => {
-            EntryBody::ToolSelection(ToolSelection { names: raw.selected.unwrap_or_default() })
+            EntryBody::ToolSelection(ToolSelection {
+                names: raw.selected.unwrap_or_default(),
+            })
         }
         EntryKind::SessionInfo => EntryBody::SessionInfo(SessionInfo { name: raw.name }),
         _ => EntryBody::Other,
@@ -119,7 +124,11 @@ fn from_raw(raw: RawEntry<'_>) -> Entry<'_> {
 }
 
 /// A token count of a session file: missing, negative and non-finite numbers count as 0.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "float casts saturate")]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "float casts saturate"
+)]
 pub(crate) fn tokens(number: Option<f64>) -> Tokens {
     Tokens(number.filter(|n| n.is_finite()).map_or(0, |n| n as u64))
 }
@@ -140,5 +149,9 @@ fn strategy(details: Option<&RawValue>) -> CompactionStrategy {
     let verbatim = details
         .and_then(Strategy::lenient)
         .is_some_and(|d| d.strategy.as_deref() == Some("verbatim-lines"));
-    if verbatim { CompactionStrategy::VerbatimLines } else { CompactionStrategy::Prose }
+    if verbatim {
+        CompactionStrategy::VerbatimLines
+    } else {
+        CompactionStrategy::Prose
+    }
 }

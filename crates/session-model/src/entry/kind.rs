@@ -73,6 +73,9 @@ kinds! {
 impl EntryKind {
     /// Whether entries of this kind can give a message of the context.
     pub const fn may_be_visible(self) -> bool {
-        matches!(self, Self::Message | Self::CustomMessage | Self::BranchSummary | Self::Compaction)
+        matches!(
+            self,
+            Self::Message | Self::CustomMessage | Self::BranchSummary | Self::Compaction
+        )
     }
 }

@@ -28,21 +28,45 @@ pub(super) fn fold(
         if let Some(source) = compaction {
             let message = boundary_message(&entry, *found, profile);
             if message.is_visible() {
-                items.push(ContextItem { source, message, masked: Masked::No });
+                items.push(ContextItem {
+                    source,
+                    message,
+                    masked: Masked::No,
+                });
             }
         }
     }
     for &source in &path[from..] {
-        if !matches!(log.kind(source), EntryKind::Message | EntryKind::CustomMessage | EntryKind::BranchSummary)
-            || marks.revoked.contains(&source)
+        if !matches!(
+            log.kind(source),
+            EntryKind::Message | EntryKind::CustomMessage | EntryKind::BranchSummary
+        ) || marks.revoked.contains(&source)
         {
             continue;
         }
-        let entry = log.entry(source).map_err(|_| FoldError::Unreadable { id: log.entry_id(source) })?;
-        let Some(message) = message_of(entry) else { continue };
-        items.push(masked(ContextItem { source, message, masked: Masked::No }, &marks));
+        let entry = log.entry(source).map_err(|_| FoldError::Unreadable {
+            id: log.entry_id(source),
+        })?;
+        let Some(message) = message_of(entry) else {
+            continue;
+        };
+        items.push(masked(
+            ContextItem {
+                source,
+                message,
+                masked: Masked::No,
+            },
+            &marks,
+        ));
     }
-    Ok(Context { log, leaf, path, items, compaction, profile })
+    Ok(Context {
+        log,
+        leaf,
+        path,
+        items,
+        compaction,
+        profile,
+    })
 }
 
 type Boundary<'l> = (usize, Entry<'l>, Box<Compaction<'l>>);
@@ -58,11 +82,14 @@ fn newest_compaction<'l>(
         if log.kind(ix) != EntryKind::Compaction || marks.revoked.contains(&ix) {
             continue;
         }
-        let mut entry = log.entry(ix).map_err(|_| FoldError::Unreadable { id: log.entry_id(ix) })?;
-        if let EntryBody::Compaction(compaction) = std::mem::replace(&mut entry.body, EntryBody::Other) {
-            if profile.accepts(&compaction) && !is_elided(&compaction, at) {
-                return Ok(Some((at, entry, compaction)));
-            }
+        let mut entry = log
+            .entry(ix)
+            .map_err(|_| FoldError::Unreadable { id: log.entry_id(ix) })?;
+        if let EntryBody::Compaction(compaction) = std::mem::replace(&mut entry.body, EntryBody::Other)
+            && profile.accepts(&compaction)
+            && !is_elided(&compaction, at)
+        {
+            return Ok(Some((at, entry, compaction)));
         }
     }
     Ok(None)
@@ -159,11 +186,19 @@ fn message_of(entry: Entry<'_>) -> Option<Message<'_>> {
 }
 
 fn masked<'l>(mut item: ContextItem<'l>, marks: &Marks) -> ContextItem<'l> {
-    let Some(mask) = marks.masks.get(&item.source) else { return item };
+    let Some(mask) = marks.masks.get(&item.source) else {
+        return item;
+    };
     if let Message::ToolResult(result) = &mut item.message {
         let text = Cow::Owned(mask.notice.clone());
-        result.content = Content::Blocks(vec![Block::Text { text, signature: None }]);
-        item.masked = Masked::ByEntry { mask: mask.entry, original: mask.tokens };
+        result.content = Content::Blocks(vec![Block::Text {
+            text,
+            signature: None,
+        }]);
+        item.masked = Masked::ByEntry {
+            mask: mask.entry,
+            original: mask.tokens,
+        };
     }
     item
 }

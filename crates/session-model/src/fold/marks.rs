@@ -61,18 +61,22 @@ impl Marks {
             if marks.revoked.contains(ix) {
                 continue;
             }
-            let Some((kind, raw)) = custom(log, *ix) else { continue };
-            if kind == REVOKE_TYPE {
-                if let Some(target) = raw.entry_id.as_deref().and_then(|id| log.find(id)) {
-                    marks.revoked.insert(target);
-                }
+            let Some((kind, raw)) = custom(log, *ix) else {
+                continue;
+            };
+            if kind == REVOKE_TYPE
+                && let Some(target) = raw.entry_id.as_deref().and_then(|id| log.find(id))
+            {
+                marks.revoked.insert(target);
             }
         }
         for ix in ours {
             if marks.revoked.contains(&ix) {
                 continue;
             }
-            let Some((kind, raw)) = custom(log, ix) else { continue };
+            let Some((kind, raw)) = custom(log, ix) else {
+                continue;
+            };
             if kind != PRUNE_TYPE {
                 continue;
             }
@@ -80,7 +84,14 @@ impl Marks {
                 let target = item.entry_id.as_deref().and_then(|id| log.find(id));
                 if let (Some(target), Some(notice)) = (target, item.notice) {
                     let tokens = crate::entry::decode::tokens(item.tokens);
-                    marks.masks.insert(target, Mask { entry: ix, notice: notice.into_owned(), tokens });
+                    marks.masks.insert(
+                        target,
+                        Mask {
+                            entry: ix,
+                            notice: notice.into_owned(),
+                            tokens,
+                        },
+                    );
                 }
             }
         }
@@ -89,7 +100,9 @@ impl Marks {
 }
 
 fn custom(log: &SessionLog, ix: EntryIx) -> Option<(Cow<'_, str>, RawMarks<'_>)> {
-    let EntryBody::Custom(custom) = log.entry(ix).ok()?.body else { return None };
+    let EntryBody::Custom(custom) = log.entry(ix).ok()?.body else {
+        return None;
+    };
     let data = match custom.data {
         Some(Cow::Borrowed(raw)) => RawMarks::lenient(raw).unwrap_or_default(),
         Some(Cow::Owned(raw)) => crate::json::Own::own(RawMarks::lenient(&raw).unwrap_or_default()),

@@ -76,7 +76,10 @@ pub(super) fn state<'l>(log: &'l SessionLog, path: &[EntryIx], profile: Profile)
         state.models.entry(Cow::Borrowed("default")).or_insert(model);
     }
     if let Some((provider, model)) = &header.initial_model {
-        let model = ModelRef { provider: provider.as_str().into(), model: model.as_str().into() };
+        let model = ModelRef {
+            provider: provider.as_str().into(),
+            model: model.as_str().into(),
+        };
         state.models.entry(Cow::Borrowed("default")).or_insert(model);
     }
     if state.thinking_level.is_none() {
@@ -130,17 +133,20 @@ impl Found {
 
 /// The model of a change, in whichever shape; gajae-code knows only the one with one field.
 fn chosen(change: ModelChange<'_>, profile: Profile) -> Option<ModelRef<'_>> {
-    if let (Some(provider), Some(model), true) = (change.provider, change.model_id, profile != Profile::Gajae) {
+    if let (Some(provider), Some(model), true) = (change.provider, change.model_id, profile != Profile::Gajae)
+    {
         return Some(ModelRef { provider, model });
     }
     let text = change.model?;
     match text {
-        Cow::Borrowed(text) => text
-            .split_once('/')
-            .map(|(p, m)| ModelRef { provider: Cow::Borrowed(p), model: Cow::Borrowed(m) }),
-        Cow::Owned(text) => text
-            .split_once('/')
-            .map(|(p, m)| ModelRef { provider: Cow::Owned(p.to_owned()), model: Cow::Owned(m.to_owned()) }),
+        Cow::Borrowed(text) => text.split_once('/').map(|(p, m)| ModelRef {
+            provider: Cow::Borrowed(p),
+            model: Cow::Borrowed(m),
+        }),
+        Cow::Owned(text) => text.split_once('/').map(|(p, m)| ModelRef {
+            provider: Cow::Owned(p.to_owned()),
+            model: Cow::Owned(m.to_owned()),
+        }),
     }
 }
 
@@ -149,9 +155,10 @@ fn answered_by(log: &SessionLog, ix: EntryIx) -> Option<ModelRef<'_>> {
     let line = log.raw_line(ix);
     memchr::memmem::find(line, b"assistant")?;
     match *log.message(ix)? {
-        Message::Assistant(m) if !m.model.is_empty() || !m.provider.is_empty() => {
-            Some(ModelRef { provider: m.provider, model: m.model })
-        }
+        Message::Assistant(m) if !m.model.is_empty() || !m.provider.is_empty() => Some(ModelRef {
+            provider: m.provider,
+            model: m.model,
+        }),
         _ => None,
     }
 }

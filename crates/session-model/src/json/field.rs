@@ -91,8 +91,7 @@ pub(crate) fn text_of(bytes: &[u8]) -> String {
                     i += 1;
                 }
             }
-            String::from_utf8(bytes)
-                .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
+            String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
         }
     }
 }
@@ -183,7 +182,11 @@ impl<'de> Field<'de> for f64 {
 
     fn lenient(raw: &'de RawValue) -> Option<Self> {
         let text = raw.get();
-        if text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) { text.parse().ok() } else { None }
+        if text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
+            text.parse().ok()
+        } else {
+            None
+        }
     }
 }
 

@@ -26,12 +26,21 @@ pub fn members(raw: &RawValue) -> Option<Vec<(Cow<'_, str>, Cow<'_, str>)>> {
         return None;
     }
     let tree = Tree::parse(raw.get());
-    let Some(Node { value: Value::Object(children), .. }) = tree.nodes.first() else { return None };
+    let Some(Node {
+        value: Value::Object(children),
+        ..
+    }) = tree.nodes.first()
+    else {
+        return None;
+    };
     let children = children
         .iter()
         .filter_map(|&child| {
             let node = tree.nodes.get(child as usize)?;
-            Some((Cow::Owned(key_text(node.key?).into_owned()), Cow::Owned(tree.print_node(child))))
+            Some((
+                Cow::Owned(key_text(node.key?).into_owned()),
+                Cow::Owned(tree.print_node(child)),
+            ))
         })
         .collect();
     Some(children)
@@ -82,7 +91,9 @@ pub(crate) fn number(text: &str) -> Cow<'_, str> {
     if digits.len() <= 15 && digits.iter().all(u8::is_ascii_digit) && text != "-0" {
         return Cow::Borrowed(text);
     }
-    let Ok(value) = text.parse::<f64>() else { return Cow::Borrowed("null") };
+    let Ok(value) = text.parse::<f64>() else {
+        return Cow::Borrowed("null");
+    };
     if !value.is_finite() {
         return Cow::Borrowed("null");
     }
@@ -123,14 +134,18 @@ fn is_canonical(text: &[u8]) -> bool {
         match text[i] {
             b'"' => {
                 let start = i + 1;
-                let Some(end) = plain_string_end(text, start) else { return false };
+                let Some(end) = plain_string_end(text, start) else {
+                    return false;
+                };
                 i = end + 1;
                 if text.get(i) == Some(&b':') {
                     let key = &text[start..end];
                     if key.first().is_some_and(u8::is_ascii_digit) {
                         return false;
                     }
-                    let Some(Some(base)) = objects.last() else { return false };
+                    let Some(Some(base)) = objects.last() else {
+                        return false;
+                    };
                     let siblings = &keys[*base..];
                     if siblings.len() > 32 || siblings.iter().any(|&(s, e)| &text[s..e] == key) {
                         return false;
@@ -254,7 +269,10 @@ impl<'a> Tree<'a> {
                 }
                 _ => {
                     let start = i;
-                    while bytes.get(i).is_some_and(|b| !matches!(b, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r')) {
+                    while bytes
+                        .get(i)
+                        .is_some_and(|b| !matches!(b, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r'))
+                    {
                         i += 1;
                     }
                     Value::Scalar(text.get(start..i).unwrap_or_default())
@@ -262,11 +280,14 @@ impl<'a> Tree<'a> {
             };
             let index = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
             let container = matches!(value, Value::Array(_) | Value::Object(_));
-            nodes.push(Node { key: key.take(), value });
-            if let Some(parent) = open.last().and_then(|&p| nodes.get_mut(p as usize)) {
-                if let Value::Array(children) | Value::Object(children) = &mut parent.value {
-                    children.push(index);
-                }
+            nodes.push(Node {
+                key: key.take(),
+                value,
+            });
+            if let Some(parent) = open.last().and_then(|&p| nodes.get_mut(p as usize))
+                && let Value::Array(children) | Value::Object(children) = &mut parent.value
+            {
+                children.push(index);
             }
             if container {
                 open.push(index);
@@ -279,13 +300,20 @@ impl<'a> Tree<'a> {
     /// place of its first and with the value of its last occurrence.
     fn close(nodes: &mut [Node<'a>], object: u32) {
         let children = match nodes.get_mut(object as usize) {
-            Some(Node { value: Value::Object(children), .. }) => std::mem::take(children),
+            Some(Node {
+                value: Value::Object(children),
+                ..
+            }) => std::mem::take(children),
             _ => return,
         };
         let mut seen: rustc_hash::FxHashMap<Cow<'_, str>, usize> = rustc_hash::FxHashMap::default();
         let mut order: Vec<(Option<u32>, u32)> = Vec::with_capacity(children.len());
         for child in children {
-            let key = nodes.get(child as usize).and_then(|n| n.key).map(key_text).unwrap_or_default();
+            let key = nodes
+                .get(child as usize)
+                .and_then(|n| n.key)
+                .map(key_text)
+                .unwrap_or_default();
             let index = array_index(&key);
             if let Some(&place) = seen.get(&key) {
                 order[place].1 = child;
@@ -326,7 +354,11 @@ impl<'a> Tree<'a> {
             }
             *done += 1;
             if close == '}' {
-                let key = self.nodes.get(child as usize).and_then(|n| n.key).unwrap_or_default();
+                let key = self
+                    .nodes
+                    .get(child as usize)
+                    .and_then(|n| n.key)
+                    .unwrap_or_default();
                 out.push('"');
                 write_rewritten(&mut out, key);
                 out.push_str("\":");

@@ -27,7 +27,9 @@ fn lone_surrogate_escapes(text: &[u8]) -> Vec<usize> {
         if high.is_some_and(|h| h + 6 != at) {
             lone.extend(high.take());
         }
-        let unit = (text.get(at + 1) == Some(&b'u')).then(|| hex4(text.get(at + 2..at + 6))).flatten();
+        let unit = (text.get(at + 1) == Some(&b'u'))
+            .then(|| hex4(text.get(at + 2..at + 6)))
+            .flatten();
         match unit {
             Some(0xD800..=0xDBFF) => {
                 lone.extend(high.take());

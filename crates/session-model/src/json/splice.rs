@@ -35,7 +35,11 @@ pub(crate) fn members_of(text: &str) -> Result<Vec<Member>, DecodeError> {
                 // The key is the first thing after the previous value that is neither comma nor space.
                 let quote = self.0[from..].find('"').map_or(from, |at| from + at);
                 from = value.end;
-                members.push(Member { key, span: quote..value.end, value });
+                members.push(Member {
+                    key,
+                    span: quote..value.end,
+                    value,
+                });
             }
             Ok(members)
         }
@@ -50,7 +54,11 @@ pub(crate) fn members_of(text: &str) -> Result<Vec<Member>, DecodeError> {
 #[derive(Clone, Debug)]
 pub(crate) enum Edit<'e> {
     /// Sets the member's value, wherever it stands; a new one goes right after `after`.
-    Set { key: &'e str, json: String, after: &'e str },
+    Set {
+        key: &'e str,
+        json: String,
+        after: &'e str,
+    },
     /// Removes the member.
     Remove { key: &'e str },
 }

@@ -19,7 +19,10 @@ fn stringify_follows_javascript() {
         (r#""\ud83d\ude00""#, "\"😀\""),
         (r#""\uD83D""#, r#""\ud83d""#),
         (r#""\ude00\ud83d x""#, r#""\ude00\ud83d x""#),
-        ("[1.0,1e-7,-0,12345678901234567000,1e21,1e400,0.1,1.5e3]", "[1,1e-7,0,12345678901234567000,1e+21,null,0.1,1500]"),
+        (
+            "[1.0,1e-7,-0,12345678901234567000,1e21,1e400,0.1,1.5e3]",
+            "[1,1e-7,0,12345678901234567000,1e+21,null,0.1,1500]",
+        ),
         (r#"{"01":1,"1":2}"#, r#"{"1":2,"01":1}"#),
         ("{}", "{}"),
         ("[ ]", "[]"),
@@ -76,11 +79,22 @@ fn repair_replaces_lone_escapes_only() {
 fn edits_keep_every_other_byte() {
     let line = br#"{ "type":"message" , "timestamp":"t","x":[1, 2],"k":1e400 }"#;
     let edits = [
-        Edit::Set { key: "id", json: "\"i1\"".into(), after: "type" },
+        Edit::Set {
+            key: "id",
+            json: "\"i1\"".into(),
+            after: "type",
+        },
         Edit::Remove { key: "k" },
-        Edit::Set { key: "timestamp", json: "\"u\"".into(), after: "type" },
+        Edit::Set {
+            key: "timestamp",
+            json: "\"u\"".into(),
+            after: "type",
+        },
     ];
-    assert_eq!(edit(line, &edits).unwrap(), r#"{ "type":"message","id":"i1" , "timestamp":"u","x":[1, 2] }"#);
+    assert_eq!(
+        edit(line, &edits).unwrap(),
+        r#"{ "type":"message","id":"i1" , "timestamp":"u","x":[1, 2] }"#
+    );
     assert_eq!(edit(b"{}", &edits[..1]).unwrap(), r#"{"id":"i1"}"#);
     assert_eq!(edit(br#"{"k":1,"a":2}"#, &edits[1..2]).unwrap(), r#"{"a":2}"#);
     assert_eq!(edit(br#"{"k":1}"#, &edits[1..2]).unwrap(), "{}");

@@ -18,7 +18,11 @@ pub(super) fn message<'c>(item: &'c ContextItem<'_>, wrappers: &'c Wrappers) -> 
         Message::Custom(m) | Message::HookMessage(m) => (LlmRole::User, visible_blocks(&m.content)),
         Message::Assistant(m) => (LlmRole::Assistant { message: m }, blocks(&m.content)),
         Message::ToolResult(m) => {
-            let content = if m.pruned_at.is_some() { pruned(&m.content) } else { blocks(&m.content) };
+            let content = if m.pruned_at.is_some() {
+                pruned(&m.content)
+            } else {
+                blocks(&m.content)
+            };
             let role = LlmRole::ToolResult {
                 call_id: Cow::Borrowed(&m.tool_call_id),
                 tool_name: Cow::Borrowed(&m.tool_name),
@@ -35,7 +39,11 @@ pub(super) fn message<'c>(item: &'c ContextItem<'_>, wrappers: &'c Wrappers) -> 
         Message::VerbatimBoundary(m) => (LlmRole::User, text(wrappers.verbatim.wrap(&m.text))),
         Message::Unknown(_) => return None,
     };
-    Some(LlmMessage { source: item.source, role, content })
+    Some(LlmMessage {
+        source: item.source,
+        role,
+        content,
+    })
 }
 
 fn text(text: String) -> Vec<LlmBlock<'static>> {
@@ -61,11 +69,20 @@ fn block<'c>(block: &'c Block<'_>) -> LlmBlock<'c> {
     match block {
         Block::Text { text, .. } => LlmBlock::Text(Cow::Borrowed(text)),
         Block::Image { data, mime_type } => LlmBlock::Image { data, mime_type },
-        Block::Thinking { thinking, signature, redacted } => {
-            LlmBlock::Thinking { thinking, signature: signature.as_deref(), redacted: *redacted }
-        }
+        Block::Thinking {
+            thinking,
+            signature,
+            redacted,
+        } => LlmBlock::Thinking {
+            thinking,
+            signature: signature.as_deref(),
+            redacted: *redacted,
+        },
         Block::RedactedThinking { data } => LlmBlock::RedactedThinking { data },
-        Block::ToolCall(call) => LlmBlock::ToolCall { id: Cow::Borrowed(&call.id), call },
+        Block::ToolCall(call) => LlmBlock::ToolCall {
+            id: Cow::Borrowed(&call.id),
+            call,
+        },
         Block::Unknown { kind } => LlmBlock::Unknown { kind },
     }
 }
@@ -73,7 +90,11 @@ fn block<'c>(block: &'c Block<'_>) -> LlmBlock<'c> {
 /// A result that a rewriting prune replaced: one block of text, no pictures.
 fn pruned<'c>(content: &Content<'c>) -> Vec<LlmBlock<'c>> {
     let all: String = content.texts().collect();
-    text(if all.is_empty() { "[Output truncated]".to_owned() } else { all })
+    text(if all.is_empty() {
+        "[Output truncated]".to_owned()
+    } else {
+        all
+    })
 }
 
 /// A command of the user with its output.
@@ -146,7 +167,12 @@ fn escape(out: &mut String, text: &str) {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\n' | '\t' => out.push(c),
-            '\u{0}'..='\u{1F}' | '\u{7F}'..='\u{9F}' | '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}'
+            '\u{0}'..='\u{1F}'
+            | '\u{7F}'..='\u{9F}'
+            | '\u{61C}'
+            | '\u{200E}'
+            | '\u{200F}'
+            | '\u{202A}'..='\u{202E}'
             | '\u{2066}'..='\u{2069}' => {
                 let _ = write!(out, "\\u{:04x}", u32::from(c));
             }

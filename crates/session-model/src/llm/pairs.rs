@@ -55,14 +55,20 @@ pub(super) fn repair<'c>(
                     _ => true,
                 });
                 for block in &mut message.content {
-                    let LlmBlock::ToolCall { id, .. } = block else { continue };
+                    let LlmBlock::ToolCall { id, .. } = block else {
+                        continue;
+                    };
                     let own = id.to_string();
                     let renamed = renamed(&own, &mut used);
                     if let Some(new) = &renamed {
                         *id = Cow::Owned(new.clone());
                     }
                     latest.insert(own, announced.len());
-                    announced.push(Announced { message: i, renamed, result: None });
+                    announced.push(Announced {
+                        message: i,
+                        renamed,
+                        result: None,
+                    });
                 }
                 let said = message.content.iter().any(|b| match b {
                     LlmBlock::Text(text) => !text.trim().is_empty(),
@@ -70,7 +76,11 @@ pub(super) fn repair<'c>(
                     _ => true,
                 });
                 let empty = message.content.is_empty();
-                if empty || stopped && !said { Fate::Drop } else { Fate::Keep }
+                if empty || stopped && !said {
+                    Fate::Drop
+                } else {
+                    Fate::Keep
+                }
             }
             LlmRole::ToolResult { call_id, .. } => match latest.get(&**call_id) {
                 Some(&call) if announced.get(call).is_some_and(|a| a.result.is_none()) => {
@@ -132,7 +142,9 @@ fn emit<'c>(
             let result = announced[call].result.and_then(|r| slots.get_mut(r)?.take());
             out.push(match result {
                 Some(mut result) => {
-                    if let (LlmRole::ToolResult { call_id, .. }, Some(new)) = (&mut result.role, &announced[call].renamed) {
+                    if let (LlmRole::ToolResult { call_id, .. }, Some(new)) =
+                        (&mut result.role, &announced[call].renamed)
+                    {
                         *call_id = Cow::Owned(new.clone());
                     }
                     result
@@ -155,13 +167,26 @@ fn emit<'c>(
 
 /// A result whose call is not shown, as text of the user.
 fn orphan(message: LlmMessage<'_>) -> LlmMessage<'_> {
-    let LlmRole::ToolResult { call_id, tool_name, is_error, .. } = &message.role else { return message };
+    let LlmRole::ToolResult {
+        call_id,
+        tool_name,
+        is_error,
+        ..
+    } = &message.role
+    else {
+        return message;
+    };
     let outcome = if *is_error { "Error" } else { "Result" };
     let tool = if tool_name.is_empty() { "a tool" } else { tool_name };
-    let text = format!("{outcome} of an earlier call to {tool} (call {call_id}), which is no longer shown:\n\n");
+    let text =
+        format!("{outcome} of an earlier call to {tool} (call {call_id}), which is no longer shown:\n\n");
     let mut content = vec![LlmBlock::Text(Cow::Owned(text))];
     content.extend(message.content);
-    LlmMessage { source: message.source, role: LlmRole::User, content }
+    LlmMessage {
+        source: message.source,
+        role: LlmRole::User,
+        content,
+    }
 }
 
 /// A suffix for an id that an earlier call of the view has; providers refuse repeated ids.

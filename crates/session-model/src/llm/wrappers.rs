@@ -27,7 +27,10 @@ pub struct Around {
 impl Around {
     /// Text before and after something.
     pub fn new(before: impl Into<Cow<'static, str>>, after: impl Into<Cow<'static, str>>) -> Self {
-        Self { before: before.into(), after: after.into() }
+        Self {
+            before: before.into(),
+            after: after.into(),
+        }
     }
 
     /// The two texts with `text` between them.

@@ -20,7 +20,11 @@ pub(super) struct Record {
 }
 
 pub(super) fn load(bytes: Vec<u8>, trust: Trust) -> Result<SessionLog, LoadError> {
-    let body = if bytes.starts_with("\u{FEFF}".as_bytes()) { 3 } else { 0 };
+    let body = if bytes.starts_with("\u{FEFF}".as_bytes()) {
+        3
+    } else {
+        0
+    };
     let mut loader = Loader::new(trust, bytes.len());
     let mut last_span = 0..0;
     for (number, span) in scan::lines(&bytes[body..]).enumerate() {
@@ -34,13 +38,21 @@ pub(super) fn load(bytes: Vec<u8>, trust: Trust) -> Result<SessionLog, LoadError
     };
     let newline = match (bytes.last() == Some(&b'\n'), loader.damage.last()) {
         (true, _) => FinalNewline::Present,
-        (false, Some(Damage { kind: DamageKind::TornTail, .. })) => FinalNewline::Torn,
+        (
+            false,
+            Some(Damage {
+                kind: DamageKind::TornTail,
+                ..
+            }),
+        ) => FinalNewline::Torn,
         (false, _) if last_span.is_empty() => FinalNewline::Present,
         (false, _) => FinalNewline::Missing,
     };
     let migration = match header.version {
         Version::Foreign => Migration::ReadOnly,
-        Version::Known(3) if loader.patches.is_empty() && !loader.title_slot && body == 0 => Migration::NotNeeded,
+        Version::Known(3) if loader.patches.is_empty() && !loader.title_slot && body == 0 => {
+            Migration::NotNeeded
+        }
         Version::Known(_) => Migration::Needed,
     };
     let mut log = SessionLog {
@@ -55,7 +67,13 @@ pub(super) fn load(bytes: Vec<u8>, trust: Trust) -> Result<SessionLog, LoadError
         trust,
     };
     if let Version::Known(version @ ..3) = log.header.version {
-        migrate::migrate(&mut log, version, &loader.records, loader.values, loader.header_at)?;
+        migrate::migrate(
+            &mut log,
+            version,
+            &loader.records,
+            &loader.values,
+            loader.header_at,
+        )?;
     }
     log.index_ids();
     log.apply_patches(loader.patches);
@@ -68,8 +86,8 @@ pub(super) fn load(bytes: Vec<u8>, trust: Trust) -> Result<SessionLog, LoadError
 struct Loader {
     trust: Trust,
     header: Option<Header>,
-    /// The header's record: its place among the parsed values and its span.
-    header_at: (usize, Range<usize>),
+    /// Where the header stands.
+    header_at: Range<usize>,
     title: Option<Title>,
     title_slot: bool,
     heads: Vec<EntryHead>,
@@ -88,7 +106,7 @@ impl Loader {
         Self {
             trust,
             header: None,
-            header_at: (0, 0..0),
+            header_at: 0..0,
             title: None,
             title_slot: false,
             // Lines of real sessions are longer than this on average.
@@ -103,9 +121,17 @@ impl Loader {
     }
 
     fn line(&mut self, bytes: &[u8], span: Range<usize>, number: u32) -> Result<(), LoadError> {
-        let is_last = if span.end == bytes.len() { IsLast::Unterminated } else { IsLast::No };
+        let is_last = if span.end == bytes.len() {
+            IsLast::Unterminated
+        } else {
+            IsLast::No
+        };
         // The last line is never only believed: it is the one that crashes tear.
-        let trust = if is_last == IsLast::Unterminated { Trust::Validated } else { self.trust };
+        let trust = if is_last == IsLast::Unterminated {
+            Trust::Validated
+        } else {
+            self.trust
+        };
         let trust = if self.by_record() { Trust::Validated } else { trust };
         let line = scan::line(bytes, span.clone(), trust, is_last);
         let before_header = self.header.is_none();
@@ -130,14 +156,19 @@ impl Loader {
 
     /// Whether entries get their ids from migration (version 1).
     fn by_record(&self) -> bool {
-        self.header.as_ref().is_some_and(|h| h.version == Version::Known(1))
+        self.header
+            .as_ref()
+            .is_some_and(|h| h.version == Version::Known(1))
     }
 
     fn before_header(&mut self, bytes: &[u8], found: Found, number: u32) -> Result<(), LoadError> {
         let text = &bytes[found.span.clone()];
         let fail = |cause: &str| {
             let line = LineNumber::from_index(number as usize);
-            Err(LoadError::NotASession { line, cause: cause.to_owned() })
+            Err(LoadError::NotASession {
+                line,
+                cause: cause.to_owned(),
+            })
         };
         match found.head.kind(text) {
             Some(b"session") => match header::parse(text) {
@@ -147,7 +178,7 @@ impl Loader {
                         header.title_source = title.source;
                     }
                     self.header = Some(header);
-                    self.header_at = (0, found.span);
+                    self.header_at = found.span;
                     self.values.push(None);
                     Ok(())
                 }
@@ -210,7 +241,9 @@ impl Loader {
 
     fn damage_at(&mut self, number: u32, offset: usize, kind: DamageKind) {
         let kind = match kind {
-            DamageKind::Malformed { .. } | DamageKind::NotAnObject if self.header.is_none() => DamageKind::BeforeHeader,
+            DamageKind::Malformed { .. } | DamageKind::NotAnObject if self.header.is_none() => {
+                DamageKind::BeforeHeader
+            }
             kind => kind,
         };
         self.damage.push(Damage {
@@ -223,9 +256,10 @@ impl Loader {
     fn no_header(&self) -> LoadError {
         match &self.first_line {
             None => LoadError::Empty,
-            Some((number, cause)) => {
-                LoadError::NotASession { line: LineNumber::from_index(*number as usize), cause: cause.clone() }
-            }
+            Some((number, cause)) => LoadError::NotASession {
+                line: LineNumber::from_index(*number as usize),
+                cause: cause.clone(),
+            },
         }
     }
 }
@@ -254,21 +288,41 @@ pub(super) fn entry_head(
         len: u32::try_from(range.len()).unwrap_or(0) & !Place::IN_ARENA,
     };
     let (id, parent, timestamp) = match head {
-        FoundHead::Fast(head) => {
-            (inline(head.id), head.parent.map_or(Place::ABSENT, inline), inline(head.timestamp))
-        }
-        FoundHead::Careful { id, parent, timestamp, .. } => {
+        FoundHead::Fast(head) => (
+            inline(head.id),
+            head.parent.map_or(Place::ABSENT, inline),
+            inline(head.timestamp),
+        ),
+        FoundHead::Careful {
+            id,
+            parent,
+            timestamp,
+            ..
+        } => {
             let mut keep = |text: Option<String>| {
-                let Some(text) = text else { return Ok(Place::ABSENT) };
+                let Some(text) = text else {
+                    return Ok(Place::ABSENT);
+                };
                 let at = u32::try_from(arena.len()).map_err(|_| LoadError::TooLarge)?;
                 let len = u32::try_from(text.len()).map_err(|_| LoadError::TooLarge)?;
                 arena.push_str(&text);
-                Ok(Place { at, len: len | Place::IN_ARENA })
+                Ok(Place {
+                    at,
+                    len: len | Place::IN_ARENA,
+                })
             };
             (keep(id)?, keep(parent)?, keep(timestamp)?)
         }
     };
-    Ok(EntryHead { start: offset as u64, len, line: number, id, parent, timestamp, kind })
+    Ok(EntryHead {
+        start: offset as u64,
+        len,
+        line: number,
+        id,
+        parent,
+        timestamp,
+        kind,
+    })
 }
 
 impl SessionLog {
@@ -277,7 +331,12 @@ impl SessionLog {
         let mut duplicates = Vec::new();
         for ix in self.entries() {
             if ids.insert(ix, |ix| self.id(ix)).is_some() {
-                duplicates.push(self.damage_of(ix, DamageKind::DuplicateId { id: self.entry_id(ix) }));
+                duplicates.push(self.damage_of(
+                    ix,
+                    DamageKind::DuplicateId {
+                        id: self.entry_id(ix),
+                    },
+                ));
             }
         }
         self.ids = ids;
@@ -286,14 +345,22 @@ impl SessionLog {
 
     pub(super) fn damage_of(&self, ix: EntryIx, kind: DamageKind) -> Damage {
         let offset = self.head(ix).map_or(0, |head| head.start);
-        Damage { line: self.line_number(ix), offset: ByteLen(offset), kind }
+        Damage {
+            line: self.line_number(ix),
+            offset: ByteLen(offset),
+            kind,
+        }
     }
 
     /// Patches apply in file order to what stands before them; the last one wins.
     fn apply_patches(&mut self, patches: Vec<(u32, u64, u32, Patch)>) {
         for (number, offset, seen, patch) in patches {
             let idle = match patch {
-                Patch::Header { cwd, title, title_source } => {
+                Patch::Header {
+                    cwd,
+                    title,
+                    title_source,
+                } => {
                     if let Some(cwd) = cwd {
                         self.header.cwd = cwd;
                     }

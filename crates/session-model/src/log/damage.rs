@@ -119,9 +119,14 @@ impl fmt::Display for DamageKind {
             Self::DuplicateId { id } => write!(f, "the id {id} was used before; the last entry holds"),
             Self::MissingParent { id, parent } => write!(f, "the parent {parent} of entry {id} is missing"),
             Self::Cycle { id } => write!(f, "entry {id} is among its own ancestors"),
-            Self::IndexOutOfRange { index } => write!(f, "the index {index} of the first kept entry names none"),
+            Self::IndexOutOfRange { index } => {
+                write!(f, "the index {index} of the first kept entry names none")
+            }
             Self::UnknownFirstKept { id, first_kept } => {
-                write!(f, "compaction {id} keeps from {first_kept}, which is not before it")
+                write!(
+                    f,
+                    "compaction {id} keeps from {first_kept}, which is not before it"
+                )
             }
         }
     }

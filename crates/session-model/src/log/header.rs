@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::json::{DecodeError, Raw, json_object};
 
 /// The newest version that this crate reads.
-pub(crate) const NEWEST_VERSION: i64 = 5;
+pub(crate) const NEWEST_VERSION: u8 = 5;
 /// The version that this crate writes (D1).
 pub(crate) const WRITTEN_VERSION: i64 = 3;
 
@@ -110,13 +110,20 @@ pub(crate) fn parse(line: &[u8]) -> Result<Option<Header>, DecodeError> {
 
 /// Absent and anything up to 1 is version 1; a numeric string counts as its number (spec, 12 row 13).
 fn version(json: Option<&str>) -> Version {
-    let Some(json) = json else { return Version::Known(1) };
+    let Some(json) = json else {
+        return Version::Known(1);
+    };
     let number = json.trim_matches('"').parse::<f64>().ok();
     match number {
         _ if json == "null" => Version::Known(1),
         Some(n) if n <= 1.0 => Version::Known(1),
-        Some(n) if n.fract() == 0.0 && n <= NEWEST_VERSION as f64 => {
-            (2..=5).find(|v| f64::from(*v) == n).map_or(Version::Foreign, Version::Known)
+        Some(n) if n.fract() == 0.0 => {
+            let n = u8::try_from(crate::entry::decode::integer(n)).unwrap_or(u8::MAX);
+            if n <= NEWEST_VERSION {
+                Version::Known(n)
+            } else {
+                Version::Foreign
+            }
         }
         _ => Version::Foreign,
     }
@@ -144,7 +151,8 @@ pub(crate) struct Title {
 /// Reads a title slot; `None` if its shape is wrong (spec, 1.3).
 pub(crate) fn title_slot(line: &[u8]) -> Option<Title> {
     let slot = TitleSlot::decode(line).ok()?;
-    if slot.v != Some(1.0) || slot.updated_at.is_none() || slot.pad.is_none() {
+    if slot.v.map(crate::entry::decode::integer) != Some(1) || slot.updated_at.is_none() || slot.pad.is_none()
+    {
         return None;
     }
     let source = slot.source.map(Cow::into_owned);
@@ -152,5 +160,8 @@ pub(crate) fn title_slot(line: &[u8]) -> Option<Title> {
         return None;
     }
     let title = slot.title?.into_owned();
-    Some(Title { title: (!title.is_empty()).then_some(title), source })
+    Some(Title {
+        title: (!title.is_empty()).then_some(title),
+        source,
+    })
 }

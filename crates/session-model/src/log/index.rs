@@ -17,13 +17,20 @@ pub(super) struct IdIndex {
 
 impl IdIndex {
     pub(super) fn with_capacity(count: usize) -> Self {
-        Self { table: HashTable::with_capacity(count), duplicates: false }
+        Self {
+            table: HashTable::with_capacity(count),
+            duplicates: false,
+        }
     }
 
     /// Adds an entry. Returns the earlier entry with the same id, which is no longer found.
     pub(super) fn insert<'a>(&mut self, ix: EntryIx, id: impl Fn(EntryIx) -> &'a str) -> Option<EntryIx> {
         let own = id(ix);
-        let found = self.table.entry(hash(own), |&other| id(EntryIx(other)) == own, |&other| hash(id(EntryIx(other))));
+        let found = self.table.entry(
+            hash(own),
+            |&other| id(EntryIx(other)) == own,
+            |&other| hash(id(EntryIx(other))),
+        );
         match found {
             Entry::Occupied(mut slot) => {
                 self.duplicates = true;
@@ -37,7 +44,9 @@ impl IdIndex {
     }
 
     pub(super) fn find<'a>(&self, wanted: &str, id: impl Fn(EntryIx) -> &'a str) -> Option<EntryIx> {
-        self.table.find(hash(wanted), |&ix| id(EntryIx(ix)) == wanted).map(|&ix| EntryIx(ix))
+        self.table
+            .find(hash(wanted), |&ix| id(EntryIx(ix)) == wanted)
+            .map(|&ix| EntryIx(ix))
     }
 
     pub(super) fn has_duplicates(&self) -> bool {

@@ -12,6 +12,7 @@ use crate::json::{Field, json_object, write_string};
 use crate::{ByteLen, LineNumber};
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::ops::Range;
 
 /// Rewrites the log's lines. `records` are the entries of a version 1 file; those of version 2 are in the log.
@@ -19,25 +20,40 @@ pub(super) fn migrate(
     log: &mut SessionLog,
     version: u8,
     records: &[Record],
-    values: Vec<Option<usize>>,
-    (_, header_span): (usize, Range<usize>),
+    values: &[Option<usize>],
+    header_span: Range<usize>,
 ) -> Result<(), LoadError> {
     let old = std::mem::take(&mut log.bytes);
-    let mut new = Rewriter { old: &old, out: Vec::with_capacity(old.len() + records.len() * 48), copied: 0 };
+    let mut new = Rewriter {
+        old: &old,
+        out: Vec::with_capacity(old.len() + records.len() * 48),
+        copied: 0,
+    };
 
-    let header = splice::edit(&old[header_span.clone()], &[Edit::Set { key: "version", json: "3".into(), after: "type" }])
-        .unwrap_or_else(|_| String::from_utf8_lossy(&old[header_span.clone()]).into_owned());
+    let header = splice::edit(
+        &old[header_span.clone()],
+        &[Edit::Set {
+            key: "version",
+            json: "3".into(),
+            after: "type",
+        }],
+    )
+    .unwrap_or_else(|_| String::from_utf8_lossy(&old[header_span.clone()]).into_owned());
     new.replace(header_span, header.as_bytes());
 
     if version == 1 {
-        let ids = ids_of(&log.header.id, records, &values);
+        let ids = ids_of(&log.header.id, records, values);
         for (i, record) in records.iter().enumerate() {
             let line = &old[record.found.span.clone()];
             let parent = i.checked_sub(1).map(|p| &*ids[p]);
-            let (text, damage) = version_1_entry(line, &record.found.head, &ids[i], parent, &values, &ids);
+            let (text, damage) = version_1_entry(line, &record.found.head, &ids[i], parent, values, &ids);
             if let Some(kind) = damage {
                 let line = LineNumber::from_index(record.line as usize);
-                log.damage.push(Damage { line, offset: ByteLen(record.found.span.start as u64), kind });
+                log.damage.push(Damage {
+                    line,
+                    offset: ByteLen(record.found.span.start as u64),
+                    kind,
+                });
             }
             let start = new.replace(record.found.span.clone(), text.as_bytes());
             let head = head_of(&mut log.arena, &text, start, record.line)?;
@@ -90,8 +106,19 @@ impl Rewriter<'_> {
 
 fn head_of(arena: &mut String, text: &str, start: usize, line: u32) -> Result<EntryHead, LoadError> {
     let bytes = text.as_bytes();
-    let found = scan::line(bytes, 0..bytes.len(), Trust::Claimed, scan::IsLast::No).found.into_iter().next();
-    let head = found.map_or(FoundHead::Careful { kind: None, id: None, parent: None, timestamp: None }, |f| f.head);
+    let found = scan::line(bytes, 0..bytes.len(), Trust::Claimed, scan::IsLast::No)
+        .found
+        .into_iter()
+        .next();
+    let head = found.map_or(
+        FoundHead::Careful {
+            kind: None,
+            id: None,
+            parent: None,
+            timestamp: None,
+        },
+        |f| f.head,
+    );
     entry_head(arena, bytes, start, line, head)
 }
 
@@ -106,8 +133,15 @@ fn ids_of(session: &str, records: &[Record], values: &[Option<usize>]) -> Vec<St
         hash.update(session.as_bytes());
         hash.update([0]);
         hash.update(position.to_string().as_bytes());
-        let digits: String = hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
-        let id = (8..=digits.len()).map(|len| &digits[..len]).find(|id| !used.contains(*id)).unwrap_or(&digits);
+        let mut digits = String::with_capacity(64);
+        for byte in hash.finalize() {
+            // Writing to a String cannot fail.
+            let _ = write!(digits, "{byte:02x}");
+        }
+        let id = (8..=digits.len())
+            .map(|len| &digits[..len])
+            .find(|id| !used.contains(*id))
+            .unwrap_or(&digits);
         used.insert(id.to_owned());
         if let Some(slot) = ids.get_mut(*record) {
             id.clone_into(slot);
@@ -126,8 +160,16 @@ fn version_1_entry(
 ) -> (String, Option<DamageKind>) {
     let kind = head.kind(line).map_or(EntryKind::Unknown, EntryKind::from_type);
     let mut edits = vec![
-        Edit::Set { key: "id", json: quoted(id), after: "type" },
-        Edit::Set { key: "parentId", json: parent.map_or_else(|| "null".into(), quoted), after: "id" },
+        Edit::Set {
+            key: "id",
+            json: quoted(id),
+            after: "type",
+        },
+        Edit::Set {
+            key: "parentId",
+            json: parent.map_or_else(|| "null".into(), quoted),
+            after: "id",
+        },
     ];
     let mut damage = None;
     if kind == EntryKind::Compaction {
@@ -135,20 +177,29 @@ fn version_1_entry(
         if let Some(index) = raw.first_kept_index {
             // The index counts parsed values. The header and what follows the compaction itself name nothing.
             let own = ids.iter().position(|i| i == id).unwrap_or(0);
-            let first_kept = (index >= 0.0 && index.fract() == 0.0)
-                .then(|| values.iter().enumerate().find(|(i, _)| *i as f64 == index))
-                .flatten()
-                .and_then(|(_, record)| *record)
+            let number = crate::entry::decode::integer(index);
+            let first_kept = usize::try_from(number)
+                .ok()
+                .filter(|_| index.fract() == 0.0)
+                .and_then(|at| *values.get(at)?)
                 .filter(|record| *record < own)
                 .and_then(|record| ids.get(record));
             match first_kept {
-                Some(first) => edits.push(Edit::Set { key: "firstKeptEntryId", json: quoted(first), after: "summary" }),
+                Some(first) => edits.push(Edit::Set {
+                    key: "firstKeptEntryId",
+                    json: quoted(first),
+                    after: "summary",
+                }),
                 None if index != 0.0 => {
-                    damage = Some(DamageKind::IndexOutOfRange { index: crate::entry::decode::integer(index) });
+                    damage = Some(DamageKind::IndexOutOfRange {
+                        index: crate::entry::decode::integer(index),
+                    });
                 }
                 None => {}
             }
-            edits.push(Edit::Remove { key: "firstKeptEntryIndex" });
+            edits.push(Edit::Remove {
+                key: "firstKeptEntryIndex",
+            });
         }
     }
     let base = version_2_entry(line, kind);
@@ -181,8 +232,24 @@ fn version_2_entry(line: &[u8], kind: EntryKind) -> Option<String> {
     if RoleOnly::lenient(raw)?.role.as_deref() != Some("hookMessage") {
         return None;
     }
-    let message = splice::edit(message.as_bytes(), &[Edit::Set { key: "role", json: quoted("custom"), after: "role" }]).ok()?;
-    splice::edit(text.as_bytes(), &[Edit::Set { key: "message", json: message, after: "timestamp" }]).ok()
+    let message = splice::edit(
+        message.as_bytes(),
+        &[Edit::Set {
+            key: "role",
+            json: quoted("custom"),
+            after: "role",
+        }],
+    )
+    .ok()?;
+    splice::edit(
+        text.as_bytes(),
+        &[Edit::Set {
+            key: "message",
+            json: message,
+            after: "timestamp",
+        }],
+    )
+    .ok()
 }
 
 fn quoted(text: &str) -> String {

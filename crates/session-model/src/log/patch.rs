@@ -7,9 +7,16 @@ use crate::json::{self, Field};
 /// A patch of valid shape.
 #[derive(Clone, Debug)]
 pub(crate) enum Patch {
-    Header { cwd: Option<String>, title: Option<String>, title_source: Option<String> },
+    Header {
+        cwd: Option<String>,
+        title: Option<String>,
+        title_source: Option<String>,
+    },
     /// The JSON text of the new message, if the patch holds one.
-    Entry { entry_id: String, message: Option<String> },
+    Entry {
+        entry_id: String,
+        message: Option<String>,
+    },
 }
 
 /// Reads a patch record; `None` if its shape is wrong: a violating record is ignored whole.
@@ -23,10 +30,17 @@ pub(crate) fn parse(line: &[u8], kind: &[u8]) -> Option<Patch> {
             only(&members, &["type", "patch"])?;
             only(&patch, &["cwd", "title", "titleSource"])?;
             let title_source = string(&patch, "titleSource")?;
-            if title_source.as_deref().is_some_and(|s| s != "auto" && s != "user") {
+            if title_source
+                .as_deref()
+                .is_some_and(|s| s != "auto" && s != "user")
+            {
                 return None;
             }
-            Some(Patch::Header { cwd: string(&patch, "cwd")?, title: string(&patch, "title")?, title_source })
+            Some(Patch::Header {
+                cwd: string(&patch, "cwd")?,
+                title: string(&patch, "title")?,
+                title_source,
+            })
         }
         b"entry_patch" => {
             only(&members, &["type", "entryId", "patch"])?;
@@ -36,7 +50,10 @@ pub(crate) fn parse(line: &[u8], kind: &[u8]) -> Option<Patch> {
                 Some(_) => return None,
                 None => None,
             };
-            Some(Patch::Entry { entry_id: string(&members, "entryId")??, message })
+            Some(Patch::Entry {
+                entry_id: string(&members, "entryId")??,
+                message,
+            })
         }
         _ => None,
     }
@@ -60,7 +77,10 @@ fn value<'a>(members: &Members<'a>, key: &str) -> Option<&'a serde_json::value::
 }
 
 /// `None`: present but no string. `Some(None)`: absent.
-#[allow(clippy::option_option, reason = "absent and wrong are different answers here, and only here")]
+#[allow(
+    clippy::option_option,
+    reason = "absent and wrong are different answers here, and only here"
+)]
 fn string(members: &Members<'_>, key: &str) -> Option<Option<String>> {
     match value(members, key) {
         None => Some(None),
@@ -69,6 +89,8 @@ fn string(members: &Members<'_>, key: &str) -> Option<Option<String>> {
 }
 
 fn only(members: &Members<'_>, keys: &[&str]) -> Option<()> {
-    members.iter().all(|(key, _)| keys.contains(&&**key)).then_some(())
+    members
+        .iter()
+        .all(|(key, _)| keys.contains(&&**key))
+        .then_some(())
 }
-

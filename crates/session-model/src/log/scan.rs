@@ -26,7 +26,12 @@ pub(crate) struct Found {
 pub(crate) enum FoundHead {
     Fast(FastHead),
     /// `None` where the field is missing or no string.
-    Careful { kind: Option<String>, id: Option<String>, parent: Option<String>, timestamp: Option<String> },
+    Careful {
+        kind: Option<String>,
+        id: Option<String>,
+        parent: Option<String>,
+        timestamp: Option<String>,
+    },
 }
 
 impl FoundHead {
@@ -48,7 +53,11 @@ pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
         }
         let end = memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |n| at + n);
         let start = std::mem::replace(&mut at, end + 1);
-        let cut = if end > start && bytes[end - 1] == b'\r' { end - 1 } else { end };
+        let cut = if end > start && bytes[end - 1] == b'\r' {
+            end - 1
+        } else {
+            end
+        };
         Some(start..cut)
     })
 }
@@ -62,22 +71,39 @@ pub(crate) struct Line {
 /// Looks at one line of `bytes`. Blank lines hold nothing and are no damage.
 pub(crate) fn line(bytes: &[u8], span: Range<usize>, trust: Trust, is_last: IsLast) -> Line {
     let text = &bytes[span.clone()];
-    if trust == Trust::Claimed {
-        if let Some(head) = head::fast(text) {
-            return Line { found: vec![Found { span, head: FoundHead::Fast(head) }], damage: None };
-        }
+    if trust == Trust::Claimed
+        && let Some(head) = head::fast(text)
+    {
+        return Line {
+            found: vec![Found {
+                span,
+                head: FoundHead::Fast(head),
+            }],
+            damage: None,
+        };
     }
     let start = text.iter().position(|b| !is_space(*b)).unwrap_or(text.len());
-    let end = text.iter().rposition(|b| !is_space(*b)).map_or(start, |at| at + 1);
+    let end = text
+        .iter()
+        .rposition(|b| !is_space(*b))
+        .map_or(start, |at| at + 1);
     if start >= end {
-        return Line { found: Vec::new(), damage: None };
+        return Line {
+            found: Vec::new(),
+            damage: None,
+        };
     }
     let span = span.start + start..span.start + end;
     let text = &bytes[span.clone()];
     match object(bytes, span.clone()) {
         Ok(found) => {
-            let damage = std::str::from_utf8(text).is_err().then_some(DamageKind::InvalidUtf8);
-            Line { found: vec![found], damage }
+            let damage = std::str::from_utf8(text)
+                .is_err()
+                .then_some(DamageKind::InvalidUtf8);
+            Line {
+                found: vec![found],
+                damage,
+            }
         }
         Err(message) => recover(bytes, span, message, is_last),
     }
@@ -117,18 +143,31 @@ fn recover(bytes: &[u8], span: Range<usize>, message: String, is_last: IsLast) -
     if text.contains(&0) {
         let from = text.iter().rposition(|b| *b == 0).map_or(0, |at| at + 1);
         let rest = span.start + from..span.end;
-        let found = if rest.is_empty() { None } else { object(bytes, rest).ok() };
-        return Line { found: found.into_iter().collect(), damage: Some(DamageKind::NulBytes) };
+        let found = if rest.is_empty() {
+            None
+        } else {
+            object(bytes, rest).ok()
+        };
+        return Line {
+            found: found.into_iter().collect(),
+            damage: Some(DamageKind::NulBytes),
+        };
     }
     if text.first() != Some(&b'{') && serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok() {
-        return Line { found: Vec::new(), damage: Some(DamageKind::NotAnObject) };
+        return Line {
+            found: Vec::new(),
+            damage: Some(DamageKind::NotAnObject),
+        };
     }
     let mut found = leading_objects(bytes, span.clone());
     let read_to = found.last().map_or(span.start, |f| f.span.end);
     let rest = trimmed(bytes, read_to..span.end);
     if rest.is_empty() {
         let records = u32::try_from(found.len()).unwrap_or(u32::MAX);
-        return Line { found, damage: Some(DamageKind::Glued { records }) };
+        return Line {
+            found,
+            damage: Some(DamageKind::Glued { records }),
+        };
     }
     if let Some(last) = object_after_tear(bytes, rest) {
         found.push(last);
@@ -138,7 +177,10 @@ fn recover(bytes: &[u8], span: Range<usize>, message: String, is_last: IsLast) -
         (true, IsLast::Unterminated) => DamageKind::TornTail,
         (true, IsLast::No) => DamageKind::Malformed { message },
     };
-    Line { found, damage: Some(damage) }
+    Line {
+        found,
+        damage: Some(damage),
+    }
 }
 
 /// The whole objects that a line begins with.
@@ -180,16 +222,18 @@ fn trimmed(bytes: &[u8], mut span: Range<usize>) -> Range<usize> {
 /// taken. What is taken must be an entry: a type, an id, and a parent that is a string or null.
 fn object_after_tear(bytes: &[u8], span: Range<usize>) -> Option<Found> {
     let text = &bytes[span.clone()];
-    memchr::memmem::find_iter(text, b"{\"type\":\"").filter(|&at| at > 0).find_map(|at| {
-        let before = text[..at].iter().rev().find(|b| !is_space(**b))?;
-        if matches!(before, b':' | b',' | b'[') {
-            return None;
-        }
-        let tail = &text[at..];
-        let fast = head::fast(tail)?;
-        if fast.kind == EntryKind::Unknown {
-            return None;
-        }
-        object(bytes, span.start + at..span.end).ok()
-    })
+    memchr::memmem::find_iter(text, b"{\"type\":\"")
+        .filter(|&at| at > 0)
+        .find_map(|at| {
+            let before = text[..at].iter().rev().find(|b| !is_space(**b))?;
+            if matches!(before, b':' | b',' | b'[') {
+                return None;
+            }
+            let tail = &text[at..];
+            let fast = head::fast(tail)?;
+            if fast.kind == EntryKind::Unknown {
+                return None;
+            }
+            object(bytes, span.start + at..span.end).ok()
+        })
 }

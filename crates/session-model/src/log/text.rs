@@ -38,16 +38,26 @@ impl SessionLog {
         let mut out = Vec::with_capacity(self.bytes.len());
         let mut header_done = false;
         let mut next = self.entries().peekable();
-        let body = if self.bytes.starts_with("\u{FEFF}".as_bytes()) { 3 } else { 0 };
+        let body = if self.bytes.starts_with("\u{FEFF}".as_bytes()) {
+            3
+        } else {
+            0
+        };
         for span in super::scan::lines(&self.bytes[body..]) {
             let span = span.start + body..span.end + body;
             let line = &self.bytes[span.clone()];
             let mut plain = true;
-            while let Some(ix) = next.next_if(|ix| self.head(*ix).is_some_and(|h| h.start < span.end as u64)) {
+            while let Some(ix) = next.next_if(|ix| self.head(*ix).is_some_and(|h| h.start < span.end as u64))
+            {
                 let entry = self.raw_line(ix);
                 if let Some(message) = self.patched.get(&ix.0) {
-                    let edit = [Edit::Set { key: "message", json: message.to_string(), after: "timestamp" }];
-                    let text = splice::edit(entry, &edit).unwrap_or_else(|_| String::from_utf8_lossy(entry).into_owned());
+                    let edit = [Edit::Set {
+                        key: "message",
+                        json: message.to_string(),
+                        after: "timestamp",
+                    }];
+                    let text = splice::edit(entry, &edit)
+                        .unwrap_or_else(|_| String::from_utf8_lossy(entry).into_owned());
                     push_line(&mut out, text.as_bytes());
                     plain = false;
                 } else if entry.len() != line.len() {
@@ -79,14 +89,30 @@ impl SessionLog {
             crate::json::write_string(&mut json, text);
             json
         };
-        let mut edits = vec![Edit::Set { key: "version", json: WRITTEN_VERSION.to_string(), after: "type" }];
-        edits.push(Edit::Set { key: "cwd", json: quoted(&self.header.cwd), after: "timestamp" });
+        let mut edits = vec![Edit::Set {
+            key: "version",
+            json: WRITTEN_VERSION.to_string(),
+            after: "type",
+        }];
+        edits.push(Edit::Set {
+            key: "cwd",
+            json: quoted(&self.header.cwd),
+            after: "timestamp",
+        });
         match &self.header.title {
-            Some(title) => edits.push(Edit::Set { key: "title", json: quoted(title), after: "cwd" }),
+            Some(title) => edits.push(Edit::Set {
+                key: "title",
+                json: quoted(title),
+                after: "cwd",
+            }),
             None => edits.push(Edit::Remove { key: "title" }),
         }
         match &self.header.title_source {
-            Some(source) => edits.push(Edit::Set { key: "titleSource", json: quoted(source), after: "title" }),
+            Some(source) => edits.push(Edit::Set {
+                key: "titleSource",
+                json: quoted(source),
+                after: "title",
+            }),
             None => edits.push(Edit::Remove { key: "titleSource" }),
         }
         splice::edit(line, &edits).map_or_else(|_| line.to_vec(), String::into_bytes)

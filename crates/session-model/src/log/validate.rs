@@ -17,7 +17,12 @@ impl SessionLog {
                 match state.get(ix.index()) {
                     Some(State::New) => {}
                     Some(State::OnWalk) => {
-                        damage.push(self.damage_of(ix, DamageKind::Cycle { id: self.entry_id(ix) }));
+                        damage.push(self.damage_of(
+                            ix,
+                            DamageKind::Cycle {
+                                id: self.entry_id(ix),
+                            },
+                        ));
                         break;
                     }
                     _ => break,
@@ -29,7 +34,10 @@ impl SessionLog {
                     Parent::Root => None,
                     Parent::Missing => {
                         let parent = self.parent_id(ix).unwrap_or_default().into();
-                        let kind = DamageKind::MissingParent { id: self.entry_id(ix), parent };
+                        let kind = DamageKind::MissingParent {
+                            id: self.entry_id(ix),
+                            parent,
+                        };
                         damage.push(self.damage_of(ix, kind));
                         None
                     }
@@ -39,12 +47,21 @@ impl SessionLog {
                 state[ix.index()] = State::Done;
             }
         }
-        for ix in self.entries().filter(|ix| self.kind(*ix) == EntryKind::Compaction) {
-            let Ok(EntryBody::Compaction(compaction)) = self.entry(ix).map(|e| e.body) else { continue };
-            let Some(first_kept) = compaction.first_kept.as_deref() else { continue };
+        for ix in self
+            .entries()
+            .filter(|ix| self.kind(*ix) == EntryKind::Compaction)
+        {
+            let Ok(EntryBody::Compaction(compaction)) = self.entry(ix).map(|e| e.body) else {
+                continue;
+            };
+            let Some(first_kept) = compaction.first_kept.as_deref() else {
+                continue;
+            };
             if self.find(first_kept).is_none() {
-                let kind =
-                    DamageKind::UnknownFirstKept { id: self.entry_id(ix), first_kept: first_kept.into() };
+                let kind = DamageKind::UnknownFirstKept {
+                    id: self.entry_id(ix),
+                    first_kept: first_kept.into(),
+                };
                 damage.push(self.damage_of(ix, kind));
             }
         }

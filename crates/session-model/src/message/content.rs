@@ -88,10 +88,12 @@ impl<'a> Content<'a> {
             Self::Text(text) => (Some(&**text), &[][..]),
             Self::Blocks(blocks) => (None, &blocks[..]),
         };
-        plain.into_iter().chain(blocks.iter().filter_map(|block| match block {
-            Block::Text { text, .. } => Some(&**text),
-            _ => None,
-        }))
+        plain
+            .into_iter()
+            .chain(blocks.iter().filter_map(|block| match block {
+                Block::Text { text, .. } => Some(&**text),
+                _ => None,
+            }))
     }
 
     /// The calls in order.
@@ -104,7 +106,10 @@ impl<'a> Content<'a> {
 
     /// How many pictures it holds.
     pub fn image_count(&self) -> usize {
-        self.blocks().iter().filter(|block| matches!(block, Block::Image { .. })).count()
+        self.blocks()
+            .iter()
+            .filter(|block| matches!(block, Block::Image { .. }))
+            .count()
     }
 
     /// Whether it holds anything that a model would see: text that is not blank, a picture, or a block of an

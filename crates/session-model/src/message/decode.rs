@@ -122,7 +122,9 @@ impl<'de> Field<'de> for Content<'de> {
     }
 
     fn lenient(raw: &'de RawValue) -> Option<Self> {
-        Cow::lenient(raw).map(Content::Text).or_else(|| Vec::lenient(raw).map(Content::Blocks))
+        Cow::lenient(raw)
+            .map(Content::Text)
+            .or_else(|| Vec::lenient(raw).map(Content::Blocks))
     }
 }
 
@@ -157,25 +159,31 @@ impl<'de> Visitor<'de> for ContentVisitor {
 
 fn block(raw: RawBlock<'_>) -> Block<'_> {
     match raw.kind.as_deref() {
-        Some("text") => Block::Text { text: raw.text.unwrap_or_default(), signature: raw.text_signature },
+        Some("text") => Block::Text {
+            text: raw.text.unwrap_or_default(),
+            signature: raw.text_signature,
+        },
         Some("thinking") => Block::Thinking {
             thinking: raw.thinking.unwrap_or_default(),
             signature: raw.thinking_signature,
             redacted: raw.redacted == Some(true),
         },
-        Some("redactedThinking" | "redacted_thinking") => {
-            Block::RedactedThinking { data: raw.data.unwrap_or_default() }
-        }
-        Some("image") => {
-            Block::Image { data: raw.data.unwrap_or_default(), mime_type: raw.mime_type.unwrap_or_default() }
-        }
+        Some("redactedThinking" | "redacted_thinking") => Block::RedactedThinking {
+            data: raw.data.unwrap_or_default(),
+        },
+        Some("image") => Block::Image {
+            data: raw.data.unwrap_or_default(),
+            mime_type: raw.mime_type.unwrap_or_default(),
+        },
         Some("toolCall") => Block::ToolCall(ToolCall {
             id: raw.id.unwrap_or_default(),
             name: raw.name.unwrap_or_default(),
             arguments: raw.arguments,
             thought_signature: raw.thought_signature,
         }),
-        _ => Block::Unknown { kind: raw.kind.unwrap_or_default() },
+        _ => Block::Unknown {
+            kind: raw.kind.unwrap_or_default(),
+        },
     }
 }
 
@@ -185,13 +193,24 @@ fn message(raw: RawMessage<'_>) -> Message<'_> {
     match raw.role.as_deref() {
         Some(role @ ("user" | "developer")) => {
             let developer = role == "developer";
-            let message = UserMessage { content, timestamp, synthetic: raw.synthetic == Some(true) };
-            if developer { Message::Developer(message) } else { Message::User(message) }
+            let message = UserMessage {
+                content,
+                timestamp,
+                synthetic: raw.synthetic == Some(true),
+            };
+            if developer {
+                Message::Developer(message)
+            } else {
+                Message::User(message)
+            }
         }
         Some("assistant") => Message::Assistant(Box::new(AssistantMessage {
             content: match content {
                 // Plain text has no place in the model's own messages: it reads as one text block.
-                Content::Text(text) => Content::Blocks(vec![Block::Text { text, signature: None }]),
+                Content::Text(text) => Content::Blocks(vec![Block::Text {
+                    text,
+                    signature: None,
+                }]),
                 blocks => blocks,
             },
             api: raw.api.unwrap_or_default(),
@@ -231,7 +250,11 @@ fn message(raw: RawMessage<'_>) -> Message<'_> {
                 excluded: raw.excluded == Some(true),
                 timestamp,
             };
-            if python { Message::PythonExecution(execution) } else { Message::BashExecution(execution) }
+            if python {
+                Message::PythonExecution(execution)
+            } else {
+                Message::BashExecution(execution)
+            }
         }
         Some(role @ ("custom" | "hookMessage")) => {
             let hook = role == "hookMessage";
@@ -244,7 +267,11 @@ fn message(raw: RawMessage<'_>) -> Message<'_> {
                 excluded: raw.excluded == Some(true),
                 timestamp,
             };
-            if hook { Message::HookMessage(custom) } else { Message::Custom(custom) }
+            if hook {
+                Message::HookMessage(custom)
+            } else {
+                Message::Custom(custom)
+            }
         }
         Some("fileMention") => Message::FileMention(FileMention {
             files: raw.files.unwrap_or_default().into_iter().map(file).collect(),
@@ -259,9 +286,16 @@ fn message(raw: RawMessage<'_>) -> Message<'_> {
                 remote_history: None,
                 timestamp,
             };
-            if branch { Message::BranchSummary(summary) } else { Message::CompactionSummary(summary) }
+            if branch {
+                Message::BranchSummary(summary)
+            } else {
+                Message::CompactionSummary(summary)
+            }
         }
-        _ => Message::Unknown(UnknownMessage { role: raw.role.unwrap_or_default(), content }),
+        _ => Message::Unknown(UnknownMessage {
+            role: raw.role.unwrap_or_default(),
+            content,
+        }),
     }
 }
 
@@ -272,7 +306,12 @@ fn recorded(usage: &RawUsage<'_>) -> RecordedUsage {
         cache_read: tokens(usage.cache_read),
         cache_write: tokens(usage.cache_write),
         total: tokens(usage.total),
-        cost: usage.cost.as_ref().and_then(|c| c.total).filter(|c| c.is_finite() && *c > 0.0).unwrap_or(0.0),
+        cost: usage
+            .cost
+            .as_ref()
+            .and_then(|c| c.total)
+            .filter(|c| c.is_finite() && *c > 0.0)
+            .unwrap_or(0.0),
     }
 }
 
@@ -324,14 +363,24 @@ impl Own for Block<'_> {
     type Static = Block<'static>;
     fn own(self) -> Self::Static {
         match self {
-            Self::Text { text, signature } => Block::Text { text: text.own(), signature: signature.own() },
-            Self::Thinking { thinking, signature, redacted } => {
-                Block::Thinking { thinking: thinking.own(), signature: signature.own(), redacted }
-            }
+            Self::Text { text, signature } => Block::Text {
+                text: text.own(),
+                signature: signature.own(),
+            },
+            Self::Thinking {
+                thinking,
+                signature,
+                redacted,
+            } => Block::Thinking {
+                thinking: thinking.own(),
+                signature: signature.own(),
+                redacted,
+            },
             Self::RedactedThinking { data } => Block::RedactedThinking { data: data.own() },
-            Self::Image { data, mime_type } => {
-                Block::Image { data: data.own(), mime_type: mime_type.own() }
-            }
+            Self::Image { data, mime_type } => Block::Image {
+                data: data.own(),
+                mime_type: mime_type.own(),
+            },
             Self::ToolCall(call) => Block::ToolCall(call.own()),
             Self::Unknown { kind } => Block::Unknown { kind: kind.own() },
         }

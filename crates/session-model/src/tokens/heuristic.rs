@@ -28,7 +28,11 @@ impl Count {
             let rest = bytes.iter().position(u8::is_ascii).unwrap_or(bytes.len());
             let (run, after) = bytes.split_at(rest);
             for c in std::str::from_utf8(run).unwrap_or_default().chars() {
-                if is_dense(c) { self.dense += 1 } else { self.other += 1 }
+                if is_dense(c) {
+                    self.dense += 1;
+                } else {
+                    self.other += 1;
+                }
             }
             bytes = after;
         }
@@ -49,7 +53,10 @@ fn ascii_prefix(bytes: &[u8]) -> usize {
         }
         at += BLOCK;
     }
-    at + bytes[at..].iter().position(|b| !b.is_ascii()).unwrap_or(bytes.len() - at)
+    at + bytes[at..]
+        .iter()
+        .position(|b| !b.is_ascii())
+        .unwrap_or(bytes.len() - at)
 }
 
 const fn is_dense(c: char) -> bool {

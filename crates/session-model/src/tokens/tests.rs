@@ -40,7 +40,14 @@ fn blocks_of_ascii_and_other_text_add_up() {
 
 #[test]
 fn a_quarter_of_the_units() {
-    for (text, expected) in [("", 0), ("abcd", 1), ("abcde", 2), ("日本", 1), ("😀😀", 1), ("😀😀😀", 2)] {
+    for (text, expected) in [
+        ("", 0),
+        ("abcd", 1),
+        ("abcde", 2),
+        ("日本", 1),
+        ("😀😀", 1),
+        ("😀😀😀", 2),
+    ] {
         assert_eq!(CharsPerFour.one(text).get(), expected, "{text}");
     }
 }

@@ -3,9 +3,13 @@ use crate::tree::Leaf;
 
 /// `id<parent`, one per entry; no parent means a root.
 pub(crate) fn log(tree: &str) -> SessionLog {
-    let mut text = String::from("{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":\"t\",\"cwd\":\"/w\"}\n");
+    let mut text = String::from(
+        "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":\"t\",\"cwd\":\"/w\"}\n",
+    );
     for node in tree.split_whitespace() {
-        let (id, parent) = node.split_once('<').map_or((node, "null".to_owned()), |(i, p)| (i, format!("\"{p}\"")));
+        let (id, parent) = node
+            .split_once('<')
+            .map_or((node, "null".to_owned()), |(i, p)| (i, format!("\"{p}\"")));
         text.push_str(&format!(
             "{{\"type\":\"message\",\"id\":\"{id}\",\"parentId\":{parent},\"timestamp\":\"t\",\"message\":{{\"role\":\"user\",\"content\":\"{id}\"}}}}\n"
         ));
@@ -14,7 +18,11 @@ pub(crate) fn log(tree: &str) -> SessionLog {
 }
 
 fn path(log: &SessionLog, leaf: &str) -> String {
-    let ids: Vec<&str> = log.path(log.find(leaf).unwrap()).into_iter().map(|ix| log.id(ix)).collect();
+    let ids: Vec<&str> = log
+        .path(log.find(leaf).unwrap())
+        .into_iter()
+        .map(|ix| log.id(ix))
+        .collect();
     ids.join(" ")
 }
 
@@ -54,9 +62,17 @@ fn children_and_roots_stand_in_file_order() {
 fn the_common_ancestor_is_the_deepest_shared_entry() {
     let log = log("r a<r b<a c<a d<c x y<x");
     let find = |id: &str| log.find(id).unwrap();
-    let table = [("b", "d", Some("a")), ("a", "d", Some("a")), ("d", "d", Some("d")), ("d", "y", None)];
+    let table = [
+        ("b", "d", Some("a")),
+        ("a", "d", Some("a")),
+        ("d", "d", Some("d")),
+        ("d", "y", None),
+    ];
     for (a, b, expected) in table {
-        assert_eq!(log.common_ancestor(find(a), find(b)).map(|ix| log.id(ix)), expected);
+        assert_eq!(
+            log.common_ancestor(find(a), find(b)).map(|ix| log.id(ix)),
+            expected
+        );
     }
 }
 
@@ -66,5 +82,8 @@ fn leaves_resolve() {
     assert_eq!(log.resolve(&Leaf::Last).unwrap(), log.find("b"));
     assert_eq!(log.resolve(&Leaf::BeforeFirst).unwrap(), None);
     assert_eq!(log.resolve(&Leaf::Entry("a".into())).unwrap(), log.find("a"));
-    assert_eq!(log.resolve(&Leaf::Entry("z".into())).unwrap_err().to_string(), "entry z not found");
+    assert_eq!(
+        log.resolve(&Leaf::Entry("z".into())).unwrap_err().to_string(),
+        "entry z not found"
+    );
 }
