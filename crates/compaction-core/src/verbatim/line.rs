@@ -265,6 +265,22 @@ impl<'t> Region<'t> {
         self
     }
 
+    /// The line, counted from 0, that holds a byte of the text.
+    pub(crate) fn line_at(&self, byte: usize) -> usize {
+        self.starts
+            .partition_point(|&s| s as usize <= byte)
+            .saturating_sub(1)
+    }
+
+    /// The message of the line at a position.
+    pub(crate) fn message_of(&self, index: usize) -> Option<MessageIndex> {
+        let after = self.sections.partition_point(|s| s.first as usize <= index);
+        after
+            .checked_sub(1)
+            .and_then(|at| self.sections.get(at))
+            .map(|s| s.message)
+    }
+
     pub(crate) fn text_at(&self, index: usize) -> &str {
         let (Some(&start), Some(&next)) = (self.starts.get(index), self.starts.get(index + 1)) else {
             return "";
