@@ -6,6 +6,7 @@
 )]
 
 mod fixtures;
+mod ranking;
 mod tidy;
 mod workspace;
 
@@ -24,6 +25,8 @@ struct Cli {
 enum Task {
     /// Write the generated sessions of `fixtures/`, or check that they are fresh.
     Fixtures(fixtures::Args),
+    /// Compare the extractive ranking with the reference, on its sessions, and time it.
+    Ranking(ranking::Args),
     /// Check the rules of the workspace that no compiler knows.
     Tidy,
 }
@@ -31,6 +34,7 @@ enum Task {
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
         Task::Fixtures(args) => fixtures::run(&args),
+        Task::Ranking(args) => ranking::run(&args),
         Task::Tidy => tidy::run(),
     }
 }
