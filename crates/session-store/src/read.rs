@@ -81,6 +81,10 @@ pub struct SessionReader {
 
 impl SessionReader {
     pub(crate) fn open(volume: &dyn Volume, path: &Path) -> Result<Self, ReadError> {
+        Self::open_with(volume, path, Links::Follow)
+    }
+
+    pub(crate) fn open_with(volume: &dyn Volume, path: &Path, links: Links) -> Result<Self, ReadError> {
         let failed = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound => ReadError::NotFound(path.to_path_buf()),
             _ => ReadError::Io {
@@ -88,7 +92,7 @@ impl SessionReader {
                 source,
             },
         };
-        let file = volume.open(path, Links::Follow).map_err(failed)?;
+        let file = volume.open(path, links).map_err(failed)?;
         let stat = file.stat().map_err(failed)?;
         let stamp = Stamp {
             len: stat.len,

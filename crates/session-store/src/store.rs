@@ -4,12 +4,18 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::agents::AgentFolder;
 use crate::append::{OpenError, OpenOptions, SessionWriter};
+use crate::artifact::Artifacts;
 use crate::backup::{self, Backup, BackupError};
+use crate::blob::Blobs;
+use crate::layout::Layout;
+use crate::listing::{self, Count, ListError, Listing, Project, ResolveError};
 use crate::lock::Territory;
 use crate::owner::Owner;
 use crate::read::{ReadError, SessionReader, Snapshot, Stamp};
 use crate::rewrite::{self, CreateError, Lines};
+use crate::sidecar::{self, Sidecar, SidecarName};
 use crate::volume::Volume;
 use crate::volume::disk::Disk;
 use crate::volume::memory::{Fault, Memory};
@@ -83,6 +89,43 @@ pub trait SessionStore: Debug + Send + Sync {
     /// The folder cannot be read or changed.
     fn clear_backups(&self, session: &Path, keep: usize) -> Result<Vec<Backup>, BackupError> {
         backup::clear(&**self.volume(), session, keep)
+    }
+
+    /// The artifacts of a session.
+    fn artifacts(&self, session: &Path) -> Artifacts {
+        Artifacts::of(self.volume(), session)
+    }
+
+    /// The blobs in a folder, see [`Layout::blobs`].
+    fn blobs(&self, folder: &Path) -> Blobs {
+        Blobs::at(self.volume(), folder)
+    }
+
+    /// Writes a diagnostic beside a session: private, under a name of its own.
+    fn sidecar(&self, session: &Path, name: &SidecarName<'_>, content: &[u8]) -> Sidecar {
+        sidecar::write(&**self.volume(), session, name, content)
+    }
+
+    /// Lists the sessions in some folders from their heads and tails, the newest first.
+    ///
+    /// # Errors
+    /// A folder exists but cannot be read.
+    fn list(
+        &self,
+        folders: &[AgentFolder],
+        project: Project<'_>,
+        count: Count,
+    ) -> Result<Listing, ListError> {
+        listing::list(&**self.volume(), folders, project, count)
+    }
+
+    /// Finds the session that a person means: a path (from `cwd`), `latest` (of the project at `cwd`), or the
+    /// start of an id, looked for in the project, then in all our sessions, then in other agents'.
+    ///
+    /// # Errors
+    /// There is none, or several ids start so.
+    fn resolve(&self, layout: &Layout, cwd: &Path, name: &str) -> Result<PathBuf, ResolveError> {
+        listing::resolve(&**self.volume(), layout, cwd, name)
     }
 }
 

@@ -1,7 +1,9 @@
 //! One suite of tests over both stores, and what only one of them can show.
 #![allow(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
+mod beside;
 mod faults;
+mod finding;
 mod modes;
 mod shared;
 mod support;

@@ -46,8 +46,8 @@ impl VolumeFile for MemoryFile {
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         let bytes = content.get(offset..).unwrap_or_default();
         let len = bytes.len().min(buffer.len());
-        for (to, from) in buffer.iter_mut().zip(bytes) {
-            *to = *from;
+        if let Some((to, from)) = buffer.get_mut(..len).zip(bytes.get(..len)) {
+            to.copy_from_slice(from);
         }
         Ok(len)
     }
