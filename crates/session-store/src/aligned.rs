@@ -36,6 +36,16 @@ impl AlignedBuf {
         self.len = len;
         self
     }
+
+    /// The bytes as an ordinary `Vec`, moved to its front in place.
+    pub(crate) fn into_vec(mut self) -> Vec<u8> {
+        let end = self.start + self.len;
+        if end <= self.memory.len() {
+            self.memory.copy_within(self.start..end, 0);
+        }
+        self.memory.truncate(self.len);
+        self.memory
+    }
 }
 
 impl Deref for AlignedBuf {
@@ -67,5 +77,8 @@ mod tests {
             assert_eq!(buffer.resize(len).len(), len);
             assert_eq!(buffer.as_ptr() as usize % PAGE, 0);
         }
+        buffer.copy_from_slice(b"seventeen letters");
+        assert_eq!(buffer.into_vec(), b"seventeen letters");
+        assert_eq!(AlignedBuf::new().into_vec(), b"");
     }
 }

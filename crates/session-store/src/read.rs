@@ -69,6 +69,12 @@ impl Deref for Snapshot {
     }
 }
 
+impl From<Snapshot> for Vec<u8> {
+    fn from(snapshot: Snapshot) -> Self {
+        snapshot.bytes.into_vec()
+    }
+}
+
 /// An open session that answers "give me bytes a..b". Reading never blocks and never locks.
 ///
 /// What a writer appends afterwards is not seen: all answers belong to one [`Stamp`].
