@@ -27,7 +27,7 @@ pub(crate) struct Args {
 
 /// One cut as the reference sees it.
 #[derive(Deserialize)]
-struct Cut {
+struct ReferenceCut {
     session: String,
     epoch: usize,
     cut: usize,
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut total = Tally::default();
     let mut session = (String::new(), Tally::default());
     for line in BufReader::new(output).lines() {
-        let cut: Cut = serde_json::from_str(&line?).context("the reference wrote something else")?;
+        let cut: ReferenceCut = serde_json::from_str(&line?).context("the reference wrote something else")?;
         if session.0 != cut.session {
             if session.1.cuts > 0 {
                 session.1.print(&session.0);
@@ -112,7 +112,7 @@ fn absolute(folder: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Ranks and packs one cut; each line that the reference places otherwise is a difference.
-fn compare(cut: &Cut) -> anyhow::Result<Tally> {
+fn compare(cut: &ReferenceCut) -> anyhow::Result<Tally> {
     let region = region(cut)?;
     let expected: Vec<&str> = cut.rows.iter().map(|r| r.0.as_str()).collect();
     ensure!(
@@ -169,7 +169,7 @@ fn timed_ranking(region: &Region<'_>, tail: &str) -> (Ranking, Duration) {
 }
 
 /// Builds the region from the reference's lines, section by section.
-fn region(cut: &Cut) -> anyhow::Result<Region<'static>> {
+fn region(cut: &ReferenceCut) -> anyhow::Result<Region<'static>> {
     let mut builder = RegionBuilder::new();
     let mut begun = 0;
     let mut rows = cut.rows.as_slice();
@@ -207,7 +207,7 @@ fn region(cut: &Cut) -> anyhow::Result<Region<'static>> {
     Ok(builder.finish()?)
 }
 
-fn begin_messages(builder: &mut RegionBuilder, cut: &Cut, begun: &mut usize, upto: usize) {
+fn begin_messages(builder: &mut RegionBuilder, cut: &ReferenceCut, begun: &mut usize, upto: usize) {
     for synthetic in cut.synthetic.iter().take(upto).skip(*begun) {
         builder.begin_message(
             None,
