@@ -30,7 +30,8 @@ pub(crate) struct Args {
 struct ReferenceCut {
     session: String,
     epoch: usize,
-    cut: usize,
+    #[serde(rename = "cut")]
+    at: usize,
     /// Text, kind letter and message of each line.
     rows: Vec<(String, String, usize)>,
     synthetic: Vec<bool>,
@@ -146,7 +147,7 @@ fn compare(cut: &ReferenceCut) -> anyhow::Result<Tally> {
     if tally.differences > 0 {
         println!(
             "{} epoch {} cut {}: {} differences",
-            cut.session, cut.epoch, cut.cut, tally.differences
+            cut.session, cut.epoch, cut.at, tally.differences
         );
     }
     Ok(tally)

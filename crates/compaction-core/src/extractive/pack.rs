@@ -117,7 +117,9 @@ impl Packed {
         this.size = this.gap_size(0..lines);
         for range in region.protected().ranges() {
             for line in range.indices() {
-                this.keep(line, Target::default());
+                if !this.kept.contains(line) {
+                    this.insert(line, Target::default());
+                }
             }
         }
         this
@@ -132,14 +134,49 @@ impl Packed {
 
     /// Keeps a line if what is written then stays within the target, and says whether it is kept.
     ///
-    /// What is left of the gap on either side comes along if its text is not longer than its marker. A part
-    /// with an old marker in it never does: old markers are no lines of their own, they stay part of gaps.
+    /// What is left of the gap on either side comes along if its text is not longer than its marker. Old
+    /// markers are no lines of their own: they are neither kept nor do they come along, they stay part of gaps.
     pub fn keep(&mut self, line: usize, target: Target) -> bool {
+        self.kept.contains(line) || (self.is_marker.get(line) != Some(&true) && self.insert(line, target))
+    }
+
+    /// Whether a line is kept.
+    pub fn contains(&self, line: usize) -> bool {
+        self.kept.contains(line)
+    }
+
+    /// How many lines are kept; old markers that stay alone in their gap are not among them.
+    pub fn line_count(&self) -> usize {
+        self.kept_lines
+    }
+
+    /// Characters of the text that will be written.
+    pub fn chars(&self) -> u64 {
+        self.size.saturating_sub(1)
+    }
+
+    /// The ranges to delete. A gap of nothing but one old marker is none: that marker stays as it is.
+    pub fn deleted(&self, region: &Region<'_>) -> ValidatedRanges {
+        let mut ranges = Vec::new();
+        let mut at = 0;
+        let lines = region.line_count();
+        while at < lines {
+            if self.kept.contains(at) {
+                at += 1;
+                continue;
+            }
+            let gap = self.kept.gap(at);
+            at = gap.end;
+            if !self.is_lone_marker(&gap) {
+                ranges.extend(LineRange::from_indices(gap.start, gap.end).map(RawRange::from));
+            }
+        }
+        ValidatedRanges::validate(ranges, lines, region.protected())
+    }
+
+    fn insert(&mut self, line: usize, target: Target) -> bool {
         if line + 1 >= self.above.len() {
             return false;
-        }
-        if self.kept.contains(line) {
-            return true;
         }
         let gap = self.kept.gap(line);
         let before = self.gap_size(gap.clone());
@@ -177,40 +214,6 @@ impl Packed {
             }
         }
         false
-    }
-
-    /// Whether a line is kept.
-    pub fn contains(&self, line: usize) -> bool {
-        self.kept.contains(line)
-    }
-
-    /// How many lines are kept; old markers that stay alone in their gap are not among them.
-    pub fn line_count(&self) -> usize {
-        self.kept_lines
-    }
-
-    /// Characters of the text that will be written.
-    pub fn chars(&self) -> u64 {
-        self.size.saturating_sub(1)
-    }
-
-    /// The ranges to delete. A gap of nothing but one old marker is none: that marker stays as it is.
-    pub fn deleted(&self, region: &Region<'_>) -> ValidatedRanges {
-        let mut ranges = Vec::new();
-        let mut at = 0;
-        let lines = region.line_count();
-        while at < lines {
-            if self.kept.contains(at) {
-                at += 1;
-                continue;
-            }
-            let gap = self.kept.gap(at);
-            at = gap.end;
-            if !self.is_lone_marker(&gap) {
-                ranges.extend(LineRange::from_indices(gap.start, gap.end).map(RawRange::from));
-            }
-        }
-        ValidatedRanges::validate(ranges, lines, region.protected())
     }
 
     fn is_lone_marker(&self, gap: &Range<usize>) -> bool {
