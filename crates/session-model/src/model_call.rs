@@ -13,7 +13,7 @@ mod usage;
 pub use error::{ErrorClass, OtherCause, TransientCause};
 pub use profile::{
     Api, CacheLifetime, Capabilities, ImageInput, MaxTokensField, ModelProfile, ModelRef, Prices,
-    ReasoningStyle, SystemRole,
+    PromptCache, ReasoningStyle, SystemRole,
 };
 pub use reply::{LlmReply, StopReason};
 pub use request::{

@@ -172,6 +172,8 @@ pub struct Capabilities {
     pub system_role: SystemRole,
     /// The name of the output limit (Chat Completions).
     pub max_tokens_field: MaxTokensField,
+    /// Who decides what is cached (Chat Completions; Anthropic Messages always marks).
+    pub prompt_cache: PromptCache,
 }
 
 /// Whether a model sees pictures.
@@ -222,4 +224,15 @@ pub enum MaxTokensField {
     MaxTokens,
     /// `max_completion_tokens`.
     MaxCompletionTokens,
+}
+
+/// Who decides which part of a prompt is cached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PromptCache {
+    /// The server.
+    #[default]
+    Automatic,
+    /// The request, by `cache_control` marks (Anthropic models behind OpenRouter).
+    Marked,
 }

@@ -99,6 +99,17 @@ pub enum MessageContent<'a> {
         /// Whether the tool succeeded.
         outcome: ToolOutcome,
     },
+    /// History that a provider compacted into items of its own. Only the model that made them gets them;
+    /// every other one reads the text (requirement R15).
+    #[serde(rename_all = "camelCase")]
+    Opaque {
+        /// The model that made the items.
+        origin: Origin,
+        /// The items, byte for byte.
+        items: Vec<RawJson<'a>>,
+        /// What stands for them elsewhere.
+        fallback: Cow<'a, str>,
+    },
 }
 
 /// Content that a model reads.

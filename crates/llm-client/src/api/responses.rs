@@ -1,0 +1,8 @@
+//! OpenAI Responses.
+
+mod decode;
+pub(crate) mod encode;
+
+pub(super) use decode::Decoder;
+pub(crate) use decode::RawUsage;
+pub(super) use encode::encode;

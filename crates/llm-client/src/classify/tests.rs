@@ -1,0 +1,525 @@
+use std::time::{Duration, SystemTime};
+
+use foldline_session_model::model_call::ErrorClass::{
+    self, Auth, Cancelled, Other, Quota, RateLimit, Transient,
+};
+use foldline_session_model::model_call::{OtherCause, StopReason, TransientCause, Usage};
+use foldline_session_model::{ByteLen, Tokens};
+
+use super::*;
+
+const OVERFLOW: ErrorClass = ErrorClass::OVERFLOW;
+const INVALID: ErrorClass = Other(OtherCause::InvalidRequest);
+const UNKNOWN: ErrorClass = Other(OtherCause::Unknown);
+const SERVER: ErrorClass = Transient(TransientCause::Server);
+const OVERLOADED: ErrorClass = Transient(TransientCause::Overloaded);
+const NETWORK: ErrorClass = Transient(TransientCause::Network);
+const BODY: ErrorClass = ErrorClass::BodyTooLarge { limit: None };
+
+fn overflow(limit: u64, input: u64, output: u64) -> ErrorClass {
+    let some = |n: u64| (n > 0).then_some(Tokens(n));
+    ErrorClass::Overflow {
+        limit: some(limit),
+        input: some(input),
+        output: some(output),
+    }
+}
+
+fn by_text(text: &str) -> ErrorClass {
+    classify_failure(&TransportFacts::default(), Some(text), &UserPatterns::default())
+}
+
+#[test]
+fn texts_by_class() {
+    let rows: &[(&str, ErrorClass)] = &[
+        // Providers' overflow texts (spec 4.2).
+        ("PROMPT IS TOO LONG", OVERFLOW),
+        (
+            "prompt is too long: 285744 tokens > 200000 maximum",
+            overflow(200_000, 285_744, 0),
+        ),
+        ("Input is too long for requested model.", OVERFLOW),
+        (
+            "Your input exceeds the context window of this model. Please adjust your input and try again.",
+            OVERFLOW,
+        ),
+        (
+            "exceeds maximum context length of 1,000 tokens",
+            overflow(1000, 0, 0),
+        ),
+        (
+            "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575)",
+            overflow(1_048_575, 1_196_265, 0),
+        ),
+        (
+            "This model's maximum prompt length is 131072 but the request contains 537812 tokens",
+            overflow(131_072, 537_812, 0),
+        ),
+        (
+            "Please reduce the length of the messages or completion.",
+            OVERFLOW,
+        ),
+        (
+            "This endpoint's maximum context length is 65536 tokens. However, you requested about 70123 tokens.",
+            overflow(65_536, 70_123, 0),
+        ),
+        (
+            "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (8000 in the messages, 1000 in the completion).",
+            overflow(8192, 8000, 1000),
+        ),
+        (
+            "Input length 9000 exceeds the maximum allowed input length of 8,192 tokens.",
+            overflow(8192, 9000, 0),
+        ),
+        (
+            "The input (516368 tokens) is longer than the model's context length (262144 tokens).",
+            overflow(262_144, 516_368, 0),
+        ),
+        (
+            "prompt token count of 175000 exceeds the limit of 168000",
+            overflow(168_000, 175_000, 0),
+        ),
+        (
+            "the request exceeds the available context size, try increasing it",
+            OVERFLOW,
+        ),
+        (
+            "request (9031 tokens) exceeds the available context size (8192 tokens), try increasing it",
+            overflow(8192, 9031, 0),
+        ),
+        (
+            "tokens to keep from the initial prompt is greater than the context length",
+            OVERFLOW,
+        ),
+        ("invalid params, context window exceeds limit (2013)", OVERFLOW),
+        (
+            "Your request exceeded model token limit: 262144 (requested: 291351)",
+            overflow(262_144, 291_351, 0),
+        ),
+        (
+            "Prompt contains 130000 tokens, too large for model with 128000 maximum context length",
+            overflow(128_000, 130_000, 0),
+        ),
+        (
+            "Prompt has 120,000 tokens, but the configured context size is 100,000 tokens",
+            overflow(100_000, 120_000, 0),
+        ),
+        (
+            "prompt too long; exceeded max context length by 1200 tokens",
+            OVERFLOW,
+        ),
+        ("Range of input length should be [1, 98304]", OVERFLOW),
+        ("Unhandled stop reason: model_context_window_exceeded", OVERFLOW),
+        (
+            "requested tokens (4321) exceed context window of 4096",
+            overflow(4096, 4321, 0),
+        ),
+        ("context size overflow detected", OVERFLOW),
+        ("context length is too small", OVERFLOW),
+        ("input too long for context", OVERFLOW),
+        ("context length exceeded", OVERFLOW),
+        ("too many tokens in request", OVERFLOW),
+        ("token limit exceeded", OVERFLOW),
+        ("400 status code (no body)", OVERFLOW),
+        ("Error: 413 (no body)", OVERFLOW),
+        ("502 Bad Gateway: context length exceeded upstream", OVERFLOW),
+        // FB-072: prefixes of wrappers.
+        (
+            "Input length 131393 exceeds the maximum allowed input length of 131040 tokens.",
+            overflow(131_040, 131_393, 0),
+        ),
+        (
+            "400 `prompt too long; exceeded max context length by 100918 tokens`",
+            OVERFLOW,
+        ),
+        (
+            "400 Input length (265330) exceeds model's maximum context length (262144).",
+            overflow(262_144, 265_330, 0),
+        ),
+        (
+            "503 litellm.ServiceUnavailableError: litellm.MidStreamFallbackError: litellm.APIConnectionError: APIConnectionError: OpenAIException - Requested token count exceeds the model's maximum context length of 131072 tokens.",
+            overflow(131_072, 0, 0),
+        ),
+        // FB-078: prompt and reserved output together.
+        (
+            "input length and `max_tokens` exceed context limit: 196758 + 8192 > 200000, decrease input length or `max_tokens` and try again",
+            overflow(200_000, 196_758, 8192),
+        ),
+        (
+            "This endpoint's maximum context length is 256000 tokens. However, you requested about 256493 tokens (194895 of text input, 10398 of tool input, 51200 in the output).",
+            overflow(256_000, 205_293, 51_200),
+        ),
+        // FB-076: one request above the rate.
+        (
+            "Request too large for model `m` in organization `org_x` service tier `on_demand` on tokens per minute (TPM): Limit 8000, Requested 21894, please reduce your message size and try again.",
+            ErrorClass::RequestTooLarge {
+                limit: Some(Tokens(8000)),
+                requested: Some(Tokens(21_894)),
+            },
+        ),
+        (
+            "Request too large for model `m` in organization `org_x` service tier `on_demand` on tokens per minute (TPM): Limit 8000, Requested 6000, please reduce your message size and try again.",
+            RateLimit,
+        ),
+        // FB-074: rate and quota wording wins.
+        (
+            "Too many tokens per day, please wait before trying again.",
+            RateLimit,
+        ),
+        (
+            "Tokens per minute limit exceeded - too many tokens processed.",
+            RateLimit,
+        ),
+        ("Too many tokens per minute", RateLimit),
+        (
+            "This request exceeds the limit of 30000 tokens per minute",
+            RateLimit,
+        ),
+        ("429 status code (no body)", RateLimit),
+        (
+            "429 Too Many Requests: exceeds the limit of 500 requests",
+            RateLimit,
+        ),
+        (
+            "Throttling error: Too many tokens, please wait before trying again.",
+            RateLimit,
+        ),
+        (
+            "ThrottlingException: Too many tokens, please wait before trying again.",
+            RateLimit,
+        ),
+        ("rate limit reached: too many tokens per minute", RateLimit),
+        ("Too many requests", RateLimit),
+        ("This request would exceed your account's rate limit", RateLimit),
+        (
+            "prompt is too long: 429 tokens > 400 maximum",
+            overflow(400, 429, 0),
+        ),
+        ("Service unavailable: prompt is too long", OVERLOADED),
+        ("insufficient_quota: you exceeded your current quota", Quota),
+        ("quota exceeded for this billing period", Quota),
+        ("GoUsageLimitError: limit", Quota),
+        ("The usage limit has been reached", Quota),
+        ("out of budget", Quota),
+        ("Your credit balance is too low to access the API", Quota),
+        ("available balance is 0", Quota),
+        // Bytes, not tokens.
+        ("Request exceeds the maximum size", BODY),
+        ("Payload Too Large", BODY),
+        ("413 Request Entity Too Large", BODY),
+        (
+            "body too large: 40000000 bytes, the limit is 33554432 bytes",
+            ErrorClass::BodyTooLarge {
+                limit: Some(ByteLen(33_554_432)),
+            },
+        ),
+        // FB-084: media with its place.
+        (
+            "messages.14.content.1.image.source.base64.data: At least one of the image dimensions exceed max allowed size: 8000 pixels",
+            ErrorClass::MediaRejected {
+                message: Some(14),
+                entry: None,
+            },
+        ),
+        (
+            "messages.2.content.0.image.source.base64: image exceeds 5 MB maximum: 6000000 bytes > 5242880 bytes",
+            ErrorClass::MediaRejected {
+                message: Some(2),
+                entry: None,
+            },
+        ),
+        (
+            "Could not process image",
+            ErrorClass::MediaRejected {
+                message: None,
+                entry: None,
+            },
+        ),
+        // Credentials.
+        ("401 Unauthorized", Auth),
+        ("Incorrect API key provided", Auth),
+        ("invalid x-api-key", Auth),
+        ("auth_unavailable: no auth available", Auth),
+        // Passing failures.
+        ("529 Overloaded", OVERLOADED),
+        ("overloaded_error", OVERLOADED),
+        ("internal error, please retry", SERVER),
+        ("501 Not Implemented", SERVER),
+        ("code 504.", SERVER),
+        ("522", SERVER),
+        ("ECONNRESET", NETWORK),
+        ("fetch failed", NETWORK),
+        ("Anthropic stream ended before message_stop", NETWORK),
+        // Everything else, near misses among them.
+        ("exceeds the limit of requests", UNKNOWN),
+        ("Context-length-exceeded", UNKNOWN),
+        ("the context window of your IDE is closed", UNKNOWN),
+        ("version 1.503", UNKNOWN),
+        ("HTTP 4130 request too large", UNKNOWN),
+        ("prompt\nis too long", UNKNOWN),
+        ("reduce the length of the message", UNKNOWN),
+        ("maximum prompt length is x", UNKNOWN),
+        ("tool_use ids were found without tool_result blocks", INVALID),
+        ("Invalid value for max_tokens: exceeds the maximum", INVALID),
+        ("", UNKNOWN),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(&by_text(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn typed_facts_beat_prose() {
+    let rows: &[(Option<u16>, &[&str], &str, ErrorClass)] = &[
+        // FB-080.
+        (Some(401), &["invalid_api_key"], "context_length_exceeded", Auth),
+        (
+            Some(400),
+            &["invalid_request_error"],
+            "context window exceeded",
+            INVALID,
+        ),
+        (Some(400), &["context_length_exceeded"], "", OVERFLOW),
+        (None, &["model_context_window_exceeded"], "", OVERFLOW),
+        // Anthropic reports a real overflow as an invalid request; its own words are known.
+        (
+            Some(400),
+            &["invalid_request_error"],
+            "prompt is too long: 285744 tokens > 200000 maximum",
+            overflow(200_000, 285_744, 0),
+        ),
+        (
+            Some(400),
+            &["invalid_request_error", "context_length_exceeded"],
+            "x",
+            OVERFLOW,
+        ),
+        (
+            Some(429),
+            &["context_length_exceeded"],
+            "prompt is too long",
+            RateLimit,
+        ),
+        (
+            Some(429),
+            &["insufficient_quota"],
+            "You exceeded your current quota",
+            Quota,
+        ),
+        (
+            Some(413),
+            &["request_too_large"],
+            "Request exceeds the maximum size",
+            BODY,
+        ),
+        (Some(413), &[], "something else", BODY),
+        (Some(413), &[], "", OVERFLOW),
+        (Some(400), &[], "400 status code (no body)", OVERFLOW),
+        (
+            Some(400),
+            &["INSUFFICIENT_QUOTA"],
+            "400 status code (no body)",
+            Quota,
+        ),
+        (Some(401), &[], "prompt is too long", Auth),
+        (Some(402), &[], "", Quota),
+        (Some(403), &[], "your plan's usage limit", Quota),
+        (Some(403), &[], "context length exceeded", Auth),
+        (Some(404), &[], "model not here", Other(OtherCause::NotFound)),
+        (Some(500), &[], "", SERVER),
+        (Some(500), &[], "context_length_exceeded", OVERFLOW),
+        (Some(529), &["overloaded_error"], "Overloaded", OVERLOADED),
+        (None, &["overloaded_error"], "Overloaded", OVERLOADED),
+        (None, &["api_error"], "Internal server error", SERVER),
+        (Some(503), &[], "try later", SERVER),
+        (Some(400), &[], "no idea", INVALID),
+        (None, &["rate_limit_error"], "prompt is too long", RateLimit),
+        (
+            Some(413),
+            &["rate_limit_exceeded"],
+            "Request too large on tokens per minute (TPM): Limit 8000, Requested 21894",
+            ErrorClass::RequestTooLarge {
+                limit: Some(Tokens(8000)),
+                requested: Some(Tokens(21_894)),
+            },
+        ),
+    ];
+    for (status, codes, text, expected) in rows {
+        let facts = TransportFacts {
+            status: *status,
+            codes,
+        };
+        let class = classify_failure(&facts, Some(text), &UserPatterns::default());
+        assert_eq!(&class, expected, "{status:?} {codes:?} {text}");
+    }
+}
+
+#[test]
+fn usage_shows_silent_overflows() {
+    use Content::{Empty, Present};
+    use StopReason::{Aborted, Length, Stop, ToolUse};
+    let window = Some(200_000);
+    // (stop, content, input, output, cache read, cache write, window) -> overflow?
+    let rows = [
+        (Stop, Present, 200_001, 1, 0, 0, window, true),
+        (Stop, Present, 100_000, 1, 100_001, 0, window, true),
+        (Stop, Present, 10, 1, 100_000, 100_000, window, true),
+        (Stop, Present, 200_000, 1, 0, 0, window, false),
+        (Stop, Present, 200_001, 1, 0, 0, None, false),
+        (Stop, Present, 200_001, 1, 0, 0, Some(0), false),
+        (ToolUse, Present, 200_001, 1, 0, 0, window, false),
+        (Length, Present, 198_000, 0, 0, 0, window, true),
+        (Length, Present, 197_999, 0, 0, 0, window, false),
+        (Length, Present, 198_000, 1, 0, 0, window, false),
+        (Length, Empty, 198_000, 0, 0, 0, Some(0), false),
+        (Stop, Empty, 2, 3, 0, 0, None, true),
+        (Stop, Empty, 3, 3, 0, 0, None, false),
+        (Stop, Empty, 0, 0, 9000, 0, window, false),
+        (Stop, Present, 0, 2, 0, 0, window, false),
+    ];
+    for (stop, content, input, output, read, write, window, expected) in rows {
+        let usage = Usage::from_parts(Tokens(input), Tokens(output), Tokens(read), Tokens(write));
+        let message = MessageFields {
+            stop,
+            error_message: None,
+            usage,
+            content,
+        };
+        let class = classify(
+            &message,
+            &TransportFacts::default(),
+            window.map(Tokens),
+            &UserPatterns::default(),
+        );
+        assert_eq!(class.is_some(), expected, "{message:?} {window:?}");
+    }
+    let aborted = MessageFields {
+        stop: Aborted,
+        error_message: None,
+        usage: Usage::from_parts(Tokens(300_000), Tokens(0), Tokens(0), Tokens(0)),
+        content: Present,
+    };
+    let class = classify(
+        &aborted,
+        &TransportFacts::default(),
+        window.map(Tokens),
+        &UserPatterns::default(),
+    );
+    assert_eq!(class, Some(Cancelled));
+}
+
+#[test]
+fn users_can_add_patterns() {
+    let text = "Der Prompt ist zu lang";
+    assert_eq!(by_text(text), UNKNOWN);
+    let user = UserPatterns::new(&["prompt ist zu lang"]).unwrap();
+    assert_eq!(
+        classify_failure(&TransportFacts::default(), Some(text), &user),
+        OVERFLOW
+    );
+    // Not even they turn a refused key into an overflow.
+    let facts = TransportFacts {
+        status: Some(401),
+        codes: &[],
+    };
+    assert_eq!(classify_failure(&facts, Some(text), &user), Auth);
+    assert!(UserPatterns::new(&["("]).is_err());
+}
+
+#[test]
+fn error_bodies_of_many_shapes() {
+    let user = UserPatterns::default();
+    let rows: &[(u16, &str, ErrorClass)] = &[
+        (
+            400,
+            r#"{"error":{"code":400,"message":"request (9031 tokens) exceeds the available context size (8192 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":9031,"n_ctx":8192}}"#,
+            overflow(8192, 9031, 0),
+        ),
+        (
+            400,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 201 tokens > 200 maximum"},"request_id":"r"}"#,
+            overflow(200, 201, 0),
+        ),
+        (
+            400,
+            r#"{"error":{"message":"This model's maximum context length is 8192 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}"#,
+            overflow(8192, 0, 0),
+        ),
+        (
+            429,
+            r#"{"error":{"type":"rate_limit_error","message":"slow"}}"#,
+            RateLimit,
+        ),
+        (
+            200,
+            r#"{"error":{"code":502,"message":"Provider returned error"}}"#,
+            SERVER,
+        ),
+        (
+            400,
+            r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"prompt is too long: 9 tokens > 8 maximum","provider_name":"X"}}}"#,
+            overflow(8, 9, 0),
+        ),
+        (500, r#"{"error":"boom"}"#, SERVER),
+        (404, r#"{"detail":"Not Found"}"#, Other(OtherCause::NotFound)),
+        (
+            400,
+            r#"[{"error":{"code":400,"message":"The input token count (5) exceeds the maximum number of tokens allowed (4)","status":"INVALID_ARGUMENT"}}]"#,
+            overflow(4, 5, 0),
+        ),
+        (503, "<html>upstream connect error</html>", SERVER),
+        (400, "", OVERFLOW),
+        (
+            401,
+            r#"{"error":{"message":"Incorrect API key provided: sk-x","type":"invalid_request_error","code":"invalid_api_key"}}"#,
+            Auth,
+        ),
+    ];
+    for (status, body, expected) in rows {
+        let parsed = ErrorBody::parse(body.as_bytes());
+        let status = (*status != 200).then_some(*status);
+        assert_eq!(&parsed.classify(status, &user), expected, "{body}");
+    }
+    // Nesting without end does not recurse without end.
+    let deep = format!(
+        "{}{}",
+        r#"{"error":"#.repeat(500),
+        "1".to_owned() + &"}".repeat(500)
+    );
+    assert_eq!(
+        ErrorBody::parse(deep.as_bytes()).classify(Some(500), &user),
+        SERVER
+    );
+}
+
+#[test]
+fn waits_in_prose() {
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+    let rows: &[(&str, Option<u64>)] = &[
+        ("x retry-after-ms=1500", Some(1500)),
+        ("retry-after: 7", Some(7000)),
+        ("Retry-After: Fri, 15 Jan 2027 08:00:05 GMT", Some(5000)),
+        ("quota will reset after 1h2m3.5s", Some(3_723_500)),
+        ("Please retry in 250ms", Some(250)),
+        (r#"{"retryDelay": "12s"}"#, Some(12_000)),
+        ("Please try again in 6.25s.", Some(6250)),
+        ("x-ratelimit-reset-ms: 1800000002000", Some(2000)),
+        ("x-ratelimit-reset=30", Some(30_000)),
+        ("x-ratelimit-reset=1800000009", Some(9000)),
+        ("nothing", None),
+        ("retry-after: soon", None),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(
+            retry_hint(text, now),
+            expected.map(Duration::from_millis),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn long_pages_are_cut_at_a_character() {
+    let page = "é".repeat(MAX_TEXT) + "prompt is too long";
+    assert_eq!(by_text(&page), UNKNOWN);
+}
