@@ -101,6 +101,8 @@ impl ItemKind {
 struct Lexicon<'r> {
     ids: FxHashMap<&'r str, u32>,
     kinds: Vec<ItemKind>,
+    /// The newest class that has the item.
+    last_class: Vec<u32>,
     class_of_line: Vec<u32>,
     class_start: Vec<u32>,
     items: Vec<u32>,
@@ -119,6 +121,7 @@ impl<'r> Lexicon<'r> {
         let mut this = Self {
             ids: FxHashMap::default(),
             kinds: Vec::new(),
+            last_class: Vec::new(),
             class_of_line: Vec::with_capacity(lines),
             class_start: vec![0],
             items: Vec::new(),
@@ -150,15 +153,20 @@ impl<'r> Lexicon<'r> {
     }
 
     fn add_class(&mut self, text: &'r str) {
-        let start = self.items.len();
+        let class = as_u32(self.class_text.len());
         lex(text, |item| {
             let next = as_u32(self.kinds.len());
             let id = *self.ids.entry(item.text()).or_insert(next);
             if id == next {
                 self.kinds.push(ItemKind::of(item));
+                self.last_class.push(NO_CLASS);
             }
-            // Lines have few items; long ones are rare enough for a linear look.
-            if !self.items.get(start..).unwrap_or_default().contains(&id) {
+            if let Some(seen) = self
+                .last_class
+                .get_mut(id as usize)
+                .filter(|seen| **seen != class)
+            {
+                *seen = class;
                 self.items.push(id);
             }
         });

@@ -30,11 +30,7 @@ const MARKER_COST: u32 = 20;
 pub fn balanced(region: &Region<'_>, tail: &str) -> Ranking {
     let needs = Needs::new(region, tail);
     let lines = region.line_count();
-    let mut cover = Cover {
-        needs: &needs,
-        covered: vec![false; needs.weights.len()],
-        taken: vec![false; lines],
-    };
+    let mut cover = Cover::new(&needs, lines);
     let ranked = |line: &usize| !needs.is_marker(*line);
     let mut heap: BinaryHeap<(u32, u32)> = (0..lines)
         .filter(ranked)
@@ -79,22 +75,31 @@ fn candidate(density: u32, line: usize) -> (u32, u32) {
 
 struct Cover<'n> {
     needs: &'n Needs,
-    covered: Vec<bool>,
     taken: Vec<bool>,
+    /// Bonus and weight of the items not covered yet, for each line.
+    worth: Vec<u64>,
+    covered: Vec<bool>,
+    holders: Holders,
 }
 
-impl Cover<'_> {
+impl<'n> Cover<'n> {
+    fn new(needs: &'n Needs, lines: usize) -> Self {
+        let weight = |&item: &u32| u64::from(needs.weights[item as usize]);
+        let worth = (0..lines)
+            .map(|line| u64::from(needs.bonus[line]) + needs.items(line).iter().map(weight).sum::<u64>())
+            .collect();
+        let covered = vec![false; needs.weights.len()];
+        Self {
+            needs,
+            taken: vec![false; lines],
+            worth,
+            covered,
+            holders: Holders::new(needs, lines),
+        }
+    }
+
     /// The worth of a line per 1024 characters of its cost.
     fn density(&self, line: usize) -> u32 {
-        let open = self
-            .needs
-            .items(line)
-            .iter()
-            .filter(|&&item| !self.covered[item as usize]);
-        let worth: u64 = open
-            .map(|&item| u64::from(self.needs.weights[item as usize]))
-            .sum();
-        let worth = worth + u64::from(self.needs.bonus[line]);
         let is_taken = |at: usize| self.taken.get(at) == Some(&true);
         let marker = match (is_taken(line.wrapping_sub(1)), is_taken(line + 1)) {
             (false, false) => MARKER_COST,
@@ -103,14 +108,59 @@ impl Cover<'_> {
         };
         let cost = u64::from(self.needs.chars[line]) + u64::from(marker);
         // A weight is at most 25,000 and an item at least 4 characters long: far below the limit of the type.
-        u32::try_from(worth * 1024 / cost).unwrap_or(u32::MAX)
+        u32::try_from(self.worth[line] * 1024 / cost).unwrap_or(u32::MAX)
     }
 
+    /// Covers the items of a line, so that they are worth nothing in any other. Each item is covered once,
+    /// which keeps the whole ranking linear in the number of items, however long a line is.
     fn take(&mut self, line: usize) {
         self.taken[line] = true;
         for &item in self.needs.items(line) {
-            self.covered[item as usize] = true;
+            if !std::mem::replace(&mut self.covered[item as usize], true) {
+                let weight = u64::from(self.needs.weights[item as usize]);
+                for &holder in self.holders.of(item) {
+                    self.worth[holder as usize] -= weight;
+                }
+            }
         }
+    }
+}
+
+/// The lines of each item.
+struct Holders {
+    start: Vec<u32>,
+    lines: Vec<u32>,
+}
+
+impl Holders {
+    fn new(needs: &Needs, lines: usize) -> Self {
+        let mut start = vec![0u32; needs.weights.len() + 1];
+        for line in 0..lines {
+            for &item in needs.items(line) {
+                start[item as usize + 1] += 1;
+            }
+        }
+        for item in 1..start.len() {
+            start[item] += start[item - 1];
+        }
+        let mut next = start.clone();
+        let mut holders = vec![0u32; start.last().map_or(0, |&n| n as usize)];
+        for line in 0..lines {
+            for &item in needs.items(line) {
+                let place = &mut next[item as usize];
+                holders[*place as usize] = as_u32(line);
+                *place += 1;
+            }
+        }
+        Self {
+            start,
+            lines: holders,
+        }
+    }
+
+    fn of(&self, item: u32) -> &[u32] {
+        let item = item as usize;
+        &self.lines[self.start[item] as usize..self.start[item + 1] as usize]
     }
 }
 

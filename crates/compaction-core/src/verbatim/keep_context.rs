@@ -5,6 +5,8 @@
 //! plain content. Which section a line belongs to is data of the region, so a tool result cannot open a span
 //! by containing a role header.
 
+use std::ops::Range;
+
 use foldline_session_model::LineNumber;
 
 use super::line::{LinePart, Region, RegionTooLarge, SectionKind};
@@ -12,10 +14,6 @@ use super::line_set::{LineRange, LineSet};
 
 /// The protected spans of a region from a line on, counted from 0, found by the origin of its lines.
 pub(crate) fn protected_lines(region: &Region<'_>, first: usize) -> LineSet {
-    // Most regions have no tag at all, and finding that out costs one fast scan.
-    if !mentions_tag(region.text()) {
-        return LineSet::EMPTY;
-    }
     let mut spans = Vec::new();
     let mut open: Option<LineNumber> = None;
     let mut section = None;
@@ -77,14 +75,19 @@ fn is_script_space(c: char) -> bool {
     c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}')
 }
 
-fn mentions_tag(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    memchr::memchr_iter(b'<', bytes).any(|at| {
-        let rest = bytes.get(at + 1..).unwrap_or_default();
-        let name = rest.strip_prefix(b"/").unwrap_or(rest);
-        name.get(..12)
-            .is_some_and(|n| n.eq_ignore_ascii_case(b"keepContext>"))
-    })
+/// Whether a line of a text can be a tag at all; for nearly all of them a glance at the last byte tells.
+pub(super) fn may_be_tag(text: &str, line: Range<usize>) -> bool {
+    match line.end.checked_sub(1).and_then(|at| text.as_bytes().get(at)) {
+        Some(&last) if last == b'>' || last <= b' ' || !last.is_ascii() => {}
+        _ => return false,
+    }
+    let line = text
+        .get(line)
+        .unwrap_or_default()
+        .trim_end_matches(is_script_space)
+        .as_bytes();
+    let name = line.len().checked_sub(12).and_then(|at| line.get(at..));
+    name.is_some_and(|n| n.eq_ignore_ascii_case(b"keepContext>"))
 }
 
 #[cfg(test)]

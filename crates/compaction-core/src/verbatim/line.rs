@@ -48,9 +48,6 @@ impl SectionKind {
 
     /// The section whose header a line begins with. Only for text of which nothing better is known.
     pub(crate) fn guess(line: &str) -> Option<Self> {
-        if !line.starts_with('[') {
-            return None;
-        }
         [
             Self::User,
             Self::AssistantThinking,
@@ -192,7 +189,11 @@ impl<'t> Region<'t> {
     /// [`RegionTooLarge`] above 4 GiB.
     pub fn guessed_from_text(text: &'t str) -> Result<Self, RegionTooLarge> {
         let mut tables = Guess::new(0, 0);
-        let starts = line_starts(text, |at, line| tables.line(at, line))?;
+        let mut tags = false;
+        let starts = line_starts(text, |line| {
+            tables.line(text, line.clone());
+            tags |= keep_context::may_be_tag(text, line);
+        })?;
         let mut sections = tables.sections;
         let mut markers = tables.markers;
         bytes_to_lines(&starts, &mut sections, &mut markers);
@@ -204,7 +205,9 @@ impl<'t> Region<'t> {
             markers: numbered(&markers),
             protected: LineSet::EMPTY,
         };
-        region.protected = keep_context::protected_lines(&region, 0);
+        if tags {
+            region.protected = keep_context::protected_lines(&region, 0);
+        }
         Ok(region)
     }
 
@@ -305,7 +308,7 @@ impl<'t> Region<'t> {
 ///
 /// Call [`earlier`](Self::earlier) first if there is earlier text, then for each message
 /// [`begin_message`](Self::begin_message) and [`section`](Self::section).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RegionBuilder {
     text: String,
     /// `first` is a byte offset until [`finish`](Self::finish).
@@ -392,7 +395,7 @@ impl RegionBuilder {
                 let mut tables = Guess::new(base, self.messages.len());
                 let mut at = 0;
                 for line in text.split('\n') {
-                    tables.line(at, line);
+                    tables.line(text, at..at + line.len());
                     at += line.len() + 1;
                 }
                 self.messages.append(&mut tables.messages);
@@ -462,10 +465,11 @@ impl RegionBuilder {
             recorded,
             joint: _,
         } = self;
+        let mut tags = false;
         let starts = if sections.is_empty() {
             Vec::new()
         } else {
-            line_starts(&text, |_, _| ())?
+            line_starts(&text, |line| tags |= keep_context::may_be_tag(&text, line))?
         };
         bytes_to_lines(&starts, &mut sections, &mut markers);
         let mut region = Region {
@@ -474,13 +478,15 @@ impl RegionBuilder {
             sections,
             messages,
             markers: numbered(&markers),
-            protected: LineSet::EMPTY,
+            protected,
         };
-        // The record of earlier text names its spans: found again they would grow over the markers in it.
-        let first = region.starts.partition_point(|&s| s < offset(recorded));
-        let spans = keep_context::protected_lines(&region, first);
-        region.protected = protected;
-        Ok(region.protect(spans.ranges().iter().copied()))
+        if tags {
+            // The record of earlier text names its spans: found again they would grow over markers in it.
+            let first = region.starts.partition_point(|&s| s < offset(recorded));
+            let spans = keep_context::protected_lines(&region, first);
+            region = region.protect(spans.ranges().iter().copied());
+        }
+        Ok(region)
     }
 }
 
@@ -561,8 +567,13 @@ impl Guess {
         }
     }
 
-    fn line(&mut self, at: usize, line: &str) {
-        let first = offset(self.base + at);
+    fn line(&mut self, text: &str, line: Range<usize>) {
+        let first_byte = text.as_bytes().get(line.start);
+        if !matches!(first_byte, Some(b'[' | b'(')) && !self.sections.is_empty() {
+            return;
+        }
+        let first = offset(self.base + line.start);
+        let line = text.get(line).unwrap_or_default();
         let header = SectionKind::guess(line);
         if header.is_some() || self.sections.is_empty() {
             self.sections.push(Section {
@@ -585,8 +596,9 @@ impl Guess {
     }
 }
 
-/// Where each line of a text begins, and one past its end for the newline that is not there.
-fn line_starts<'t>(text: &'t str, mut each: impl FnMut(usize, &'t str)) -> Result<Vec<u32>, RegionTooLarge> {
+/// Where each line of a text begins, and one past its end for the newline that is not there. `each` gets the
+/// bytes of a line; whether it is worth a closer look shows at one of its ends.
+fn line_starts(text: &str, mut each: impl FnMut(Range<usize>)) -> Result<Vec<u32>, RegionTooLarge> {
     // One byte is left for the newline that the last line does not have.
     if u32::try_from(text.len()).map_or(true, |n| n == u32::MAX) {
         return Err(RegionTooLarge { bytes: text.len() });
@@ -596,7 +608,7 @@ fn line_starts<'t>(text: &'t str, mut each: impl FnMut(usize, &'t str)) -> Resul
     let mut start = 0;
     starts.push(0);
     for end in memchr::memchr_iter(b'\n', text.as_bytes()).chain([text.len()]) {
-        each(start, text.get(start..end).unwrap_or_default());
+        each(start..end);
         start = end + 1;
         starts.push(offset(start));
     }
