@@ -75,10 +75,11 @@ fn is_script_space(c: char) -> bool {
     c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}')
 }
 
-/// Whether a line of a text can be a tag at all; for nearly all of them a glance at the last byte tells.
+/// Whether a line of a text can be a tag at all; for nearly all of them a glance at the last bytes tells.
 pub(super) fn may_be_tag(text: &str, line: Range<usize>) -> bool {
-    match line.end.checked_sub(1).and_then(|at| text.as_bytes().get(at)) {
-        Some(&last) if last == b'>' || last <= b' ' || !last.is_ascii() => {}
+    match text.as_bytes().get(line.clone()) {
+        Some([.., b't' | b'T', b'>']) => {}
+        Some([.., last]) if *last <= b' ' || !last.is_ascii() => {}
         _ => return false,
     }
     let line = text

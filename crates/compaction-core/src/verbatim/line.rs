@@ -607,11 +607,13 @@ fn line_starts(text: &str, mut each: impl FnMut(Range<usize>)) -> Result<Vec<u32
     let mut starts = Vec::with_capacity(text.len() / 32 + 2);
     let mut start = 0;
     starts.push(0);
-    for end in memchr::memchr_iter(b'\n', text.as_bytes()).chain([text.len()]) {
+    for end in memchr::memchr_iter(b'\n', text.as_bytes()) {
         each(start..end);
         start = end + 1;
         starts.push(offset(start));
     }
+    each(start..text.len());
+    starts.push(offset(text.len() + 1));
     Ok(starts)
 }
 
