@@ -5,6 +5,7 @@
     reason = "a task reports to the terminal"
 )]
 
+mod crash;
 mod fixtures;
 mod ranking;
 mod tidy;
@@ -23,6 +24,8 @@ struct Cli {
 /// One variant and one module per task, in alphabetical order.
 #[derive(Subcommand)]
 enum Task {
+    /// Lose power, kill writers, fill disks; check that nothing acknowledged is lost.
+    Crash(crash::Args),
     /// Write the generated sessions of `fixtures/`, or check that they are fresh.
     Fixtures(fixtures::Args),
     /// Compare the extractive ranking with the reference, on its sessions, and time it.
@@ -33,6 +36,7 @@ enum Task {
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
+        Task::Crash(args) => crash::run(&args),
         Task::Fixtures(args) => fixtures::run(&args),
         Task::Ranking(args) => ranking::run(&args),
         Task::Tidy => tidy::run(),

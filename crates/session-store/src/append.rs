@@ -15,7 +15,7 @@ use crate::owner::Owner;
 use crate::read::Stamp;
 use crate::tail::{self, StartsLine, Tail};
 use crate::torn;
-use crate::volume::{Volume, VolumeFile, is_disk_full};
+use crate::volume::{Volume, VolumeFile, is_disk_full, write_all};
 
 /// How a writer is opened.
 #[derive(Debug, Clone)]
@@ -188,8 +188,18 @@ pub struct SessionWriter {
     synced: u64,
     /// A sync failed: the system may take pages for clean that never reached the disk.
     sync_failed: bool,
+    name: Name,
     end: LogEnd,
     known: FxHashSet<Box<str>>,
+}
+
+/// Whether the name of the log would survive a loss of power.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Name {
+    /// Somebody may have been stopped between giving the name and syncing the folder.
+    Unknown,
+    /// The folder was synced since.
+    Durable,
 }
 
 /// What the writer knows about the end of the log.
@@ -238,15 +248,17 @@ impl SessionWriter {
             len: stat.len,
             identity: stat.identity,
         };
+        let suspect = lock.suspect_from;
         let mut writer = Self {
             volume: Arc::clone(volume),
             path,
             log,
             lock,
             stamp,
-            // What earlier writers left was theirs to commit.
-            synced: stamp.len,
-            sync_failed: false,
+            // What earlier writers left was theirs to commit, unless they say that they could not.
+            synced: suspect.unwrap_or(stamp.len).min(stamp.len),
+            sync_failed: suspect.is_some(),
+            name: Name::Unknown,
             end: LogEnd::Unknown,
             known: FxHashSet::default(),
         };
@@ -473,7 +485,8 @@ impl SessionWriter {
         Ok(quarantined)
     }
 
-    /// One write; a short one is taken back and tried once more.
+    /// One write of the whole line. A short one is taken back and tried once more; after the second, writing
+    /// the rest tells why: mostly that the disk is full.
     fn write_whole(&mut self, bytes: &[u8]) -> Result<(), AppendError> {
         const TRIES: u32 = 2;
         let mut tried = 0;
@@ -481,8 +494,17 @@ impl SessionWriter {
             tried += 1;
             let error = match self.log.write(bytes) {
                 Ok(written) if written == bytes.len() => return Ok(()),
+                Ok(written) if tried == TRIES => {
+                    match write_all(&mut *self.log, bytes.get(written..).unwrap_or_default()) {
+                        Ok(()) => return Ok(()),
+                        Err(error) => error,
+                    }
+                }
                 Ok(_) => io::ErrorKind::WriteZero.into(),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                    tried -= 1;
+                    continue;
+                }
                 Err(error) => error,
             };
             self.take_back(bytes);
@@ -513,6 +535,11 @@ impl SessionWriter {
 
     fn make_durable(&mut self) -> io::Result<()> {
         const TRIES: u32 = 2;
+        if self.name == Name::Unknown {
+            self.volume
+                .sync_folder(self.path.parent().unwrap_or(Path::new("")))?;
+            self.name = Name::Durable;
+        }
         let mut tried = 0;
         loop {
             tried += 1;
@@ -552,13 +579,15 @@ impl SessionWriter {
         self.stamp = stamp;
         self.synced = stamp.len;
         self.sync_failed = false;
+        self.name = Name::Unknown;
         self.end = LogEnd::Unknown;
     }
 }
 
 impl Drop for SessionWriter {
     fn drop(&mut self) {
-        self.lock.release(self.stamp);
+        self.lock
+            .release(self.stamp, self.sync_failed.then_some(self.synced));
     }
 }
 

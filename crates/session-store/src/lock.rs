@@ -25,6 +25,9 @@ struct Record {
     owner: Option<Owner>,
     /// Length of the session when its last owner let it go: growth beyond it is somebody else's.
     released_len: Option<u64>,
+    /// Bytes from here on may never have reached the disk although a sync of them returned: one before it
+    /// failed. While a writer holds the lock it stands where that writer began, for the case that it dies.
+    suspect_from: Option<u64>,
 }
 
 /// How the lock came to us.
@@ -43,6 +46,8 @@ pub(crate) enum Before {
 pub(crate) struct SessionLock {
     file: Box<dyn VolumeFile>,
     pub(crate) before: Before,
+    /// What the last owner left unsure, see [`Record::suspect_from`].
+    pub(crate) suspect_from: Option<u64>,
 }
 
 /// Why there is no lock.
@@ -73,39 +78,43 @@ impl SessionLock {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(error.into()),
             }
-            let record = read_record(&*file)?;
-            let before = match record {
-                Record {
-                    owner: Some(owner), ..
-                } => {
+            let Record {
+                owner,
+                released_len,
+                suspect_from,
+            } = read_record(&*file)?;
+            let before = match (owner, released_len) {
+                (Some(owner), _) => {
                     if owner != *me && volume.liveness(&owner) != Liveness::Dead {
                         return Err(Refused::Busy(Some(owner)));
                     }
                     Before::TakenOver(owner)
                 }
-                Record {
-                    released_len: Some(len),
-                    ..
-                } => Before::Released { len },
-                Record { .. } => Before::Fresh,
+                (None, Some(len)) => Before::Released { len },
+                (None, None) => Before::Fresh,
             };
-            write_record(
-                &mut *file,
-                &Record {
-                    owner: Some(me.clone()),
-                    released_len: None,
-                },
-            )?;
-            return Ok(Self { file, before });
+            let len = volume.stat(session)?.len;
+            let record = Record {
+                owner: Some(me.clone()),
+                released_len: None,
+                suspect_from: Some(suspect_from.map_or(len, |from| from.min(len))),
+            };
+            write_record(&mut *file, &record)?;
+            return Ok(Self {
+                file,
+                before,
+                suspect_from,
+            });
         }
     }
 
-    /// Lets the lock go and notes the length of the session. A note that cannot be written costs only the
-    /// next owner's knowledge: the lock itself ends with the file.
-    pub(crate) fn release(&mut self, stamp: Stamp) {
+    /// Lets the lock go, with a note of the session's length and of what is unsure. A note that cannot be
+    /// written costs only the next owner's knowledge: the lock itself ends with the file.
+    pub(crate) fn release(&mut self, stamp: Stamp, suspect_from: Option<u64>) {
         let note = Record {
             owner: None,
             released_len: Some(stamp.len),
+            suspect_from,
         };
         if write_record(&mut *self.file, &note).is_err() {
             // An empty record reads as "nobody".

@@ -217,6 +217,11 @@ impl MemoryStore {
         self.memory.restart(seed);
     }
 
+    /// Whether a planned crash has happened.
+    pub fn has_stopped(&self) -> bool {
+        self.memory.has_stopped()
+    }
+
     /// Kills the writers, as a signal would: their locks are free, what they wrote is there.
     pub fn kill_writers(&self) {
         self.memory.kill();

@@ -288,12 +288,24 @@ mod unix {
         file.file().write_all_at(bytes, offset)
     }
 
+    /// Creates what is missing, and makes the names of what it created durable.
     pub(super) fn create_private_folder(folder: &Path) -> io::Result<()> {
+        let missing: Vec<&Path> = folder
+            .ancestors()
+            .take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists())
+            .collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
         std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(folder)
-            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", folder.display())))
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", folder.display())))?;
+        for made in missing {
+            sync_folder(made.parent().unwrap_or(Path::new("")))?;
+        }
+        Ok(())
     }
 
     pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {

@@ -144,6 +144,10 @@ impl Memory {
         crash::restart(&mut self.state(), seed);
     }
 
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.state().crashed
+    }
+
     /// Ends every process but this one's view: handles are dead, locks free, contents as they are.
     pub(crate) fn kill(&self) {
         let mut state = self.state();
