@@ -18,7 +18,11 @@ use crate::{EntryIx, Tokens};
 
 pub use marks::{LEAF_TYPE, PRUNE_TYPE, REVOKE_TYPE};
 pub use profile::Profile;
-pub use state::{ModelRef, State};
+pub use state::{Completeness, ModelRef, State};
+
+pub(crate) use apply::is_elided;
+pub(crate) use marks::revoked_by;
+pub(crate) use profile::Evidence;
 
 /// The context at a leaf: messages with the entries they come from, and the state that holds there.
 #[derive(Clone, Debug)]
@@ -27,9 +31,9 @@ pub struct Context<'l> {
     pub log: &'l SessionLog,
     /// The leaf; `None` before the first entry.
     pub leaf: Option<EntryIx>,
-    /// The entries from the root to the leaf.
+    /// The entries from the root to the leaf; in a log of a file's end, from where that end begins.
     pub path: Vec<EntryIx>,
-    /// The messages in order.
+    /// The messages in order. Those of the kept tail are there also if the compaction brings a provider's own history.
     pub items: Vec<ContextItem<'l>>,
     /// The compaction that `items` begins with, if one is active.
     pub compaction: Option<EntryIx>,

@@ -29,6 +29,14 @@ pub struct DecodeError {
     message: String,
 }
 
+impl DecodeError {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+        }
+    }
+}
+
 impl From<serde_json::Error> for DecodeError {
     fn from(error: serde_json::Error) -> Self {
         Self {

@@ -9,6 +9,9 @@ pub mod llm;
 pub mod log;
 pub mod message;
 pub mod model_call;
+pub mod tail;
+#[cfg(test)]
+mod testing;
 mod time;
 pub mod tokens;
 pub mod tree;

@@ -1,12 +1,13 @@
 //! A session log: the lines of a file, which of them are entries, and the tree that these form.
 
-mod build;
+mod append;
+pub(crate) mod build;
 mod damage;
-mod header;
-mod index;
+pub(crate) mod header;
+pub(crate) mod index;
 mod migrate;
 mod patch;
-mod scan;
+pub(crate) mod scan;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -20,8 +21,9 @@ use rustc_hash::FxHashMap;
 use crate::entry::{Entry, EntryBody, EntryKind};
 use crate::json::DecodeError;
 use crate::message::Message;
-use crate::{EntryId, EntryIx, LineNumber};
+use crate::{ByteLen, EntryId, EntryIx, LineNumber};
 
+pub use append::AppendError;
 pub use damage::{Damage, DamageKind};
 pub use header::{Header, Version};
 pub use scan::Trust;
@@ -46,6 +48,20 @@ pub struct SessionLog {
     damage: Vec<Damage>,
     disk: DiskForm,
     trust: Trust,
+    extent: Extent,
+}
+
+/// How much of its file a log holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it.
+    Whole,
+    /// Its end, from a line on: what [`TailReader`](crate::tail::TailReader) gives. Line numbers are unknown there,
+    /// a parent that is not in the log may still be in the file, and damage is not listed.
+    Tail {
+        /// Where in the file the log begins.
+        from: ByteLen,
+    },
 }
 
 /// How a file differs from what this crate would write.
@@ -81,19 +97,19 @@ pub enum Migration {
 
 /// Where an entry stands, and its head.
 #[derive(Clone, Copy, Debug)]
-struct EntryHead {
-    start: u64,
-    len: u32,
+pub(crate) struct EntryHead {
+    pub(crate) start: u64,
+    pub(crate) len: u32,
     line: u32,
-    id: Place,
-    parent: Place,
+    pub(crate) id: Place,
+    pub(crate) parent: Place,
     timestamp: Place,
-    kind: EntryKind,
+    pub(crate) kind: EntryKind,
 }
 
 /// A piece of text: in the entry's line, in the arena, or absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+pub(crate) struct Place {
     at: u32,
     /// The length; the top bit says that `at` counts in the arena.
     len: u32,
@@ -102,6 +118,19 @@ struct Place {
 impl Place {
     const ABSENT: Self = Self { at: u32::MAX, len: 0 };
     const IN_ARENA: u32 = 1 << 31;
+
+    /// The text that stands there.
+    pub(crate) fn text<'t>(self, line: &'t [u8], arena: &'t str) -> Option<&'t str> {
+        if self == Self::ABSENT {
+            return None;
+        }
+        let at = self.at as usize;
+        let end = at + (self.len & !Self::IN_ARENA) as usize;
+        if self.len & Self::IN_ARENA != 0 {
+            return arena.get(at..end);
+        }
+        std::str::from_utf8(line.get(at..end)?).ok()
+    }
 }
 
 /// What an entry's `parentId` leads to.
@@ -157,6 +186,11 @@ impl SessionLog {
     /// How the file differs from what this crate would write.
     pub fn disk_form(&self) -> DiskForm {
         self.disk
+    }
+
+    /// How much of its file this log holds.
+    pub fn extent(&self) -> Extent {
+        self.extent
     }
 
     /// How much of each line was looked at.
@@ -218,8 +252,15 @@ impl SessionLog {
         self.head(ix).map_or(EntryKind::Unknown, |head| head.kind)
     }
 
-    /// The line of the file on which the entry stands.
-    pub fn line_number(&self, ix: EntryIx) -> LineNumber {
+    /// The line of the file on which the entry stands; `None` if only the end of the file was read.
+    pub fn line_number(&self, ix: EntryIx) -> Option<LineNumber> {
+        match self.extent {
+            Extent::Whole => Some(self.line_of_file(ix)),
+            Extent::Tail { .. } => None,
+        }
+    }
+
+    pub(crate) fn line_of_file(&self, ix: EntryIx) -> LineNumber {
         LineNumber::from_index(self.head(ix).map_or(0, |head| head.line as usize))
     }
 
@@ -249,6 +290,13 @@ impl SessionLog {
     /// [`DecodeError`] if the line is no JSON object. After [`Trust::Validated`] that cannot happen.
     pub fn entry(&self, ix: EntryIx) -> Result<Entry<'_>, DecodeError> {
         let mut entry = crate::entry::decode::entry(self.raw_line(ix))?;
+        if self.trust == Trust::Claimed
+            && (entry.id != self.id(ix) || entry.parent_id.as_deref() != self.parent_id(ix))
+        {
+            return Err(DecodeError::new(
+                "the line repeats a key of its head with another value",
+            ));
+        }
         if let Some(message) = self.patched.get(&ix.0) {
             entry.body = EntryBody::Message(crate::message::decode::from_json(message)?);
         }
@@ -288,14 +336,6 @@ impl SessionLog {
     }
 
     fn text(&self, head: &EntryHead, place: Place) -> Option<&str> {
-        if place == Place::ABSENT {
-            return None;
-        }
-        let at = place.at as usize;
-        let end = at + (place.len & !Place::IN_ARENA) as usize;
-        if place.len & Place::IN_ARENA != 0 {
-            return self.arena.get(at..end);
-        }
-        std::str::from_utf8(self.line_of(head).get(at..end)?).ok()
+        place.text(self.line_of(head), &self.arena)
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::marks::Marks;
-use super::{Context, ContextItem, FoldError, Masked, Profile};
+use super::{Context, ContextItem, Evidence, FoldError, Masked, Profile};
 use crate::EntryIx;
 use crate::entry::{Compaction, CompactionStrategy, Entry, EntryBody, EntryKind};
 use crate::json::{Field, Raw, json_object};
@@ -15,16 +15,15 @@ pub(super) fn fold(
     leaf: Option<EntryIx>,
     profile: Profile,
 ) -> Result<Context<'_>, FoldError> {
-    let profile = profile.resolved(log);
     let path = leaf.map(|leaf| log.path(leaf)).unwrap_or_default();
     let marks = Marks::on_path(log, &path);
-    let boundary = newest_compaction(log, &path, &marks, profile)?;
+    let (boundary, profile) = newest_compaction(log, &path, &marks, profile)?;
     let mut items = Vec::with_capacity(path.len());
     let mut from = 0;
     let mut compaction = None;
     if let Some((at, entry, found)) = boundary {
         compaction = path.get(at).copied();
-        from = tail_start(log, &path, at, &found);
+        from = tail_start(log, &path, at, &found, profile);
         if let Some(source) = compaction {
             let message = boundary_message(&entry, *found, profile);
             if message.is_visible() {
@@ -36,11 +35,11 @@ pub(super) fn fold(
             }
         }
     }
-    for &source in &path[from..] {
+    for (at, &source) in path.iter().enumerate().skip(from) {
         if !matches!(
             log.kind(source),
             EntryKind::Message | EntryKind::CustomMessage | EntryKind::BranchSummary
-        ) || marks.revoked.contains(&source)
+        ) || marks.is_revoked(source, at)
         {
             continue;
         }
@@ -56,6 +55,7 @@ pub(super) fn fold(
                 message,
                 masked: Masked::No,
             },
+            at,
             &marks,
         ));
     }
@@ -71,41 +71,57 @@ pub(super) fn fold(
 
 type Boundary<'l> = (usize, Entry<'l>, Box<Compaction<'l>>);
 
-/// The newest active compaction and its place on the path.
+/// The newest active compaction and its place on the path, and whose rules say so.
 fn newest_compaction<'l>(
     log: &'l SessionLog,
     path: &[EntryIx],
     marks: &Marks,
     profile: Profile,
-) -> Result<Option<Boundary<'l>>, FoldError> {
+) -> Result<(Option<Boundary<'l>>, Profile), FoldError> {
+    let mut evidence = Evidence::default();
+    evidence.header(log.header());
     for (at, &ix) in path.iter().enumerate().rev() {
-        if log.kind(ix) != EntryKind::Compaction || marks.revoked.contains(&ix) {
+        if marks.is_revoked(ix, at) {
+            continue;
+        }
+        evidence.entry(log.kind(ix));
+        if log.kind(ix) != EntryKind::Compaction {
             continue;
         }
         let mut entry = log
             .entry(ix)
             .map_err(|_| FoldError::Unreadable { id: log.entry_id(ix) })?;
-        if let EntryBody::Compaction(compaction) = std::mem::replace(&mut entry.body, EntryBody::Other)
-            && profile.accepts(&compaction)
-            && !is_elided(&compaction, at)
-        {
-            return Ok(Some((at, entry, compaction)));
+        let EntryBody::Compaction(compaction) = std::mem::replace(&mut entry.body, EntryBody::Other) else {
+            continue;
+        };
+        if at > 0 && is_elided(&compaction) {
+            continue;
+        }
+        evidence.compaction();
+        let profile = evidence.resolve(profile);
+        if profile.accepts(&compaction) {
+            return Ok((Some((at, entry, compaction)), profile));
         }
     }
-    Ok(None)
+    Ok((None, evidence.resolve(profile)))
 }
 
 /// oh-my-pi replaced the text of superseded compactions by a placeholder. Such a compaction counts as absent
-/// when the entries that it stood for are still on the path (spec, 12 row 55).
-fn is_elided(compaction: &Compaction<'_>, at: usize) -> bool {
-    at > 0
-        && (compaction.summary == "[Superseded compaction summary elided after a newer compaction]"
-            || compaction.summary == "[Superseded compaction summary elided during session load]")
+/// when there are entries before it that it stood for (spec, 12 row 55).
+pub(crate) fn is_elided(compaction: &Compaction<'_>) -> bool {
+    compaction.summary == "[Superseded compaction summary elided after a newer compaction]"
+        || compaction.summary == "[Superseded compaction summary elided during session load]"
 }
 
 /// Where the kept tail begins on the path; right after the compaction if nothing is kept.
-fn tail_start(log: &SessionLog, path: &[EntryIx], at: usize, compaction: &Compaction<'_>) -> usize {
-    if remote_history(compaction).is_some() {
+fn tail_start(
+    log: &SessionLog,
+    path: &[EntryIx],
+    at: usize,
+    compaction: &Compaction<'_>,
+    profile: Profile,
+) -> usize {
+    if !profile.keeps_tail(compaction.preserve_data.as_ref()) {
         return at + 1;
     }
     compaction
@@ -124,7 +140,7 @@ fn boundary_message<'l>(entry: &Entry<'l>, compaction: Compaction<'l>, profile: 
             timestamp,
         });
     }
-    let remote_history = remote_history(&compaction);
+    let remote_history = compaction.preserve_data.as_ref().and_then(remote_history);
     Message::CompactionSummary(SummaryText {
         summary: compaction.summary,
         from_id: None,
@@ -147,9 +163,13 @@ json_object! {
     }
 }
 
+/// Whether the data hold a provider's own history that counts.
+pub(super) fn has_remote_history(preserve_data: Option<&Raw<'_>>) -> bool {
+    preserve_data.is_some_and(|raw| remote_history(&Cow::Borrowed(&**raw)).is_some())
+}
+
 /// A provider's own replacement history counts if it names a provider and has items (spec, 12 rows 52 and 53).
-fn remote_history<'l>(compaction: &Compaction<'l>) -> Option<RemoteHistory<'l>> {
-    let raw = compaction.preserve_data.as_ref()?;
+fn remote_history<'l>(raw: &Raw<'l>) -> Option<RemoteHistory<'l>> {
     let remote = match raw {
         Cow::Borrowed(raw) => PreserveData::lenient(raw)?.remote?,
         Cow::Owned(raw) => crate::json::Own::own(PreserveData::lenient(raw)?.remote?),
@@ -185,8 +205,8 @@ fn message_of(entry: Entry<'_>) -> Option<Message<'_>> {
     }
 }
 
-fn masked<'l>(mut item: ContextItem<'l>, marks: &Marks) -> ContextItem<'l> {
-    let Some(mask) = marks.masks.get(&item.source) else {
+fn masked<'l>(mut item: ContextItem<'l>, at: usize, marks: &Marks) -> ContextItem<'l> {
+    let Some(mask) = marks.masks.get(&item.source).filter(|mask| mask.at > at) else {
         return item;
     };
     if let Message::ToolResult(result) = &mut item.message {

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
-use crate::entry::{EntryBody, EntryKind};
+use crate::entry::{Custom, EntryBody, EntryKind};
 use crate::json::{Field, json_object};
 use crate::log::SessionLog;
 use crate::{EntryIx, Tokens};
@@ -31,16 +31,19 @@ json_object! {
     }
 }
 
-/// The marks on a path.
+/// The marks on a path. A mark applies to what stands before it on the path, never to what follows: the log was
+/// that long when it was written.
 #[derive(Default)]
 pub(super) struct Marks {
-    /// Entries that count as absent.
-    pub(super) revoked: FxHashSet<EntryIx>,
+    /// By revoked entry: where on the path the newest revocation of it stands.
+    revoked: FxHashMap<EntryIx, usize>,
     /// By masked entry: the notice in its place. The last mask wins.
     pub(super) masks: FxHashMap<EntryIx, Mask>,
 }
 
 pub(super) struct Mask {
+    /// Where on the path the mask stands.
+    pub(super) at: usize,
     pub(super) entry: EntryIx,
     pub(super) notice: String,
     pub(super) tokens: Tokens,
@@ -49,37 +52,32 @@ pub(super) struct Mask {
 impl Marks {
     pub(super) fn on_path(log: &SessionLog, path: &[EntryIx]) -> Self {
         let mut marks = Self::default();
-        let ours: Vec<EntryIx> = path
+        let ours: Vec<(usize, EntryIx)> = path
             .iter()
             .copied()
-            .filter(|ix| log.kind(*ix) == EntryKind::Custom)
-            .filter(|ix| memchr::memmem::find(log.raw_line(*ix), b"foldline/").is_some())
+            .enumerate()
+            .filter(|(_, ix)| log.kind(*ix) == EntryKind::Custom)
+            .filter(|(_, ix)| memchr::memmem::find(log.raw_line(*ix), b"foldline/").is_some())
             .collect();
         // Revocations first: a revoked mask, or a revoked revocation, counts for nothing. The newest is looked at
         // first, because only a later entry can revoke.
-        for ix in ours.iter().rev() {
-            if marks.revoked.contains(ix) {
+        for &(at, ix) in ours.iter().rev() {
+            if marks.is_revoked(ix, at) {
                 continue;
             }
-            let Some((kind, raw)) = custom(log, *ix) else {
-                continue;
-            };
-            if kind == REVOKE_TYPE
-                && let Some(target) = raw.entry_id.as_deref().and_then(|id| log.find(id))
-            {
-                marks.revoked.insert(target);
+            let revoked = custom(log, ix).as_ref().and_then(revoked_by);
+            if let Some(target) = revoked.and_then(|id| log.find(&id)) {
+                marks.revoked.entry(target).or_insert(at);
             }
         }
-        for ix in ours {
-            if marks.revoked.contains(&ix) {
+        for (at, ix) in ours {
+            if marks.is_revoked(ix, at) {
                 continue;
             }
-            let Some((kind, raw)) = custom(log, ix) else {
+            let Some(custom) = custom(log, ix).filter(|c| c.custom_type == PRUNE_TYPE) else {
                 continue;
             };
-            if kind != PRUNE_TYPE {
-                continue;
-            }
+            let raw = data(&custom);
             for item in raw.items.unwrap_or_default() {
                 let target = item.entry_id.as_deref().and_then(|id| log.find(id));
                 if let (Some(target), Some(notice)) = (target, item.notice) {
@@ -87,6 +85,7 @@ impl Marks {
                     marks.masks.insert(
                         target,
                         Mask {
+                            at,
                             entry: ix,
                             notice: notice.into_owned(),
                             tokens,
@@ -97,16 +96,32 @@ impl Marks {
         }
         marks
     }
+
+    /// Whether an entry, which stands at this place of the path, was revoked after it.
+    pub(super) fn is_revoked(&self, ix: EntryIx, at: usize) -> bool {
+        self.revoked.get(&ix).is_some_and(|by| *by > at)
+    }
 }
 
-fn custom(log: &SessionLog, ix: EntryIx) -> Option<(Cow<'_, str>, RawMarks<'_>)> {
-    let EntryBody::Custom(custom) = log.entry(ix).ok()?.body else {
+/// The id that a revocation names; `None` for other custom entries.
+pub(crate) fn revoked_by(custom: &Custom<'_>) -> Option<String> {
+    if custom.custom_type != REVOKE_TYPE {
         return None;
-    };
-    let data = match custom.data {
-        Some(Cow::Borrowed(raw)) => RawMarks::lenient(raw).unwrap_or_default(),
-        Some(Cow::Owned(raw)) => crate::json::Own::own(RawMarks::lenient(&raw).unwrap_or_default()),
-        None => RawMarks::default(),
-    };
-    Some((custom.custom_type, data))
+    }
+    data(custom).entry_id.map(Cow::into_owned)
+}
+
+fn data<'c>(custom: &'c Custom<'_>) -> RawMarks<'c> {
+    custom
+        .data
+        .as_deref()
+        .and_then(RawMarks::lenient)
+        .unwrap_or_default()
+}
+
+fn custom(log: &SessionLog, ix: EntryIx) -> Option<Custom<'_>> {
+    match log.entry(ix).ok()?.body {
+        EntryBody::Custom(custom) => Some(custom),
+        _ => None,
+    }
 }

@@ -1,4 +1,8 @@
 //! What holds at a leaf besides the messages: model, thinking level, mode, tier, tools (spec, 7.1).
+//!
+//! Our compactions carry it in `details.state`, so that a resume that reads only the end of a file knows it. The form
+//! is `{"models":[{"role":"default","provider":…,"model":…}],"thinkingLevel":…,"serviceTier":…,"mode":…,
+//! "modeData":…,"selectedTools":[…]}`; what no entry sets is `null` or absent.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,8 +10,8 @@ use std::collections::BTreeMap;
 use super::Profile;
 use crate::EntryIx;
 use crate::entry::{EntryBody, EntryKind, ModelChange};
-use crate::json::Raw;
-use crate::log::SessionLog;
+use crate::json::{Field, Own, Raw, json_object, write_string};
+use crate::log::{Extent, Parent, SessionLog};
 use crate::message::Message;
 
 /// The state at a leaf.
@@ -25,6 +29,19 @@ pub struct State<'l> {
     pub mode_data: Option<Raw<'l>>,
     /// The selected tools of tool servers; `None` if no entry selects any.
     pub selected_tools: Option<Vec<Cow<'l, str>>>,
+    /// Whether what is `None`, or a role that is missing, is so in the whole session.
+    pub completeness: Completeness,
+}
+
+/// Whether a state takes everything into account that sets it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Completeness {
+    /// It does: what is `None` was never set.
+    #[default]
+    Complete,
+    /// Only the end of the file was read, and no compaction in it carries the state. What is set is right; what is
+    /// `None` is unknown, and a scan of the file would tell.
+    Partial,
 }
 
 /// A model by provider and name.
@@ -41,6 +58,96 @@ impl<'l> State<'l> {
     pub fn model(&self) -> Option<&ModelRef<'l>> {
         self.models.get("default")
     }
+
+    /// The state as the JSON that a compaction carries in `details.state`. A partial state gives `None`: a
+    /// compaction must not turn what is unknown into what was never set.
+    pub fn to_details(&self) -> Option<String> {
+        if self.completeness == Completeness::Partial {
+            return None;
+        }
+        let mut out = String::from("{\"models\":[");
+        for (i, (role, model)) in self.models.iter().enumerate() {
+            out.push_str(if i == 0 { "{\"role\":" } else { ",{\"role\":" });
+            write_string(&mut out, role);
+            out.push_str(",\"provider\":");
+            write_string(&mut out, &model.provider);
+            out.push_str(",\"model\":");
+            write_string(&mut out, &model.model);
+            out.push('}');
+        }
+        out.push(']');
+        let mut text = |key: &str, value: Option<&str>| {
+            out.push_str(key);
+            match value {
+                Some(value) => write_string(&mut out, value),
+                None => out.push_str("null"),
+            }
+        };
+        text(",\"thinkingLevel\":", self.thinking_level.as_deref());
+        text(",\"mode\":", self.mode.as_deref());
+        for (key, raw) in [
+            (",\"serviceTier\":", &self.service_tier),
+            (",\"modeData\":", &self.mode_data),
+        ] {
+            out.push_str(key);
+            out.push_str(raw.as_deref().map_or("null", serde_json::value::RawValue::get));
+        }
+        out.push_str(",\"selectedTools\":");
+        match &self.selected_tools {
+            None => out.push_str("null"),
+            Some(tools) => {
+                out.push('[');
+                for (i, tool) in tools.iter().enumerate() {
+                    if i > 0 {
+                        out.push(',');
+                    }
+                    write_string(&mut out, tool);
+                }
+                out.push(']');
+            }
+        }
+        out.push('}');
+        Some(out)
+    }
+}
+
+json_object! {
+    struct Details {
+        "state" => state: RawState<'a>,
+    }
+}
+
+json_object! {
+    struct RawState {
+        "models" => models: Vec<RawModel<'a>>,
+        "thinkingLevel" => thinking_level: Cow<'a, str>,
+        "serviceTier" => service_tier: Raw<'a>,
+        "mode" => mode: Cow<'a, str>,
+        "modeData" => mode_data: Raw<'a>,
+        "selectedTools" => selected_tools: Vec<Cow<'a, str>>,
+    }
+}
+
+json_object! {
+    struct RawModel {
+        "role" => role: Cow<'a, str>,
+        "provider" => provider: Cow<'a, str>,
+        "model" => model: Cow<'a, str>,
+    }
+}
+
+/// The state that a compaction of ours carries.
+fn carried(log: &SessionLog, ix: EntryIx) -> Option<RawState<'_>> {
+    memchr::memmem::find(log.raw_line(ix), b"\"state\"")?;
+    let EntryBody::Compaction(compaction) = log.entry(ix).ok()?.body else {
+        return None;
+    };
+    let state = match compaction.details? {
+        Cow::Borrowed(raw) => Details::lenient(raw)?.state?,
+        Cow::Owned(raw) => Details::lenient(&raw)?.state?.own(),
+    };
+    // Anything may call its data `state`; ours lists the models.
+    state.models.is_some().then_some(state)
 }
 
 /// Collects the state from the whole path, newest first, so that only what counts is decoded.
@@ -51,6 +158,7 @@ pub(super) fn state<'l>(log: &'l SessionLog, path: &[EntryIx], profile: Profile)
     // before it are overridden by it. So messages only count when there is none.
     let mut from_message = None;
     let mut found = Found::default();
+    let mut reached_root = true;
     for &ix in path.iter().rev() {
         match log.kind(ix) {
             EntryKind::Message if from_message.is_none() && !found.default_model => {
@@ -68,7 +176,24 @@ pub(super) fn state<'l>(log: &'l SessionLog, path: &[EntryIx], profile: Profile)
                     found.change(entry.body, &mut state, profile);
                 }
             }
+            EntryKind::Compaction => {
+                if let Some(carried) = carried(log, ix) {
+                    found.carried(carried, &mut state);
+                    reached_root = false;
+                    break;
+                }
+            }
             _ => {}
+        }
+    }
+    let begins_before = path
+        .first()
+        .is_some_and(|first| log.parent(*first) == Parent::Missing && log.extent() != Extent::Whole);
+    if reached_root && begins_before {
+        state.completeness = Completeness::Partial;
+        if sticky && !found.default_model {
+            // An explicit choice before the part that was read would silence the message.
+            from_message = None;
         }
     }
     let header = log.header();
@@ -98,6 +223,31 @@ struct Found {
 }
 
 impl Found {
+    /// Fills in what no entry after the compaction sets.
+    fn carried<'l>(&mut self, carried: RawState<'l>, state: &mut State<'l>) {
+        if !self.thinking {
+            state.thinking_level = carried.thinking_level;
+        }
+        if !self.tier {
+            state.service_tier = carried.service_tier;
+        }
+        if !self.mode {
+            state.mode = carried.mode;
+            state.mode_data = carried.mode_data;
+        }
+        if state.selected_tools.is_none() {
+            state.selected_tools = carried.selected_tools;
+        }
+        for raw in carried.models.unwrap_or_default() {
+            let (Some(role), Some(provider), Some(model)) = (raw.role, raw.provider, raw.model) else {
+                continue;
+            };
+            if role != "default" || !self.default_model {
+                state.models.entry(role).or_insert(ModelRef { provider, model });
+            }
+        }
+    }
+
     fn change<'l>(&mut self, body: EntryBody<'l>, state: &mut State<'l>, profile: Profile) {
         match body {
             EntryBody::ThinkingLevelChange(change) if !self.thinking => {

@@ -9,7 +9,7 @@ use super::header::{self, Header, Title, Version};
 use super::index::IdIndex;
 use super::patch::{self, Patch};
 use super::scan::{self, Found, FoundHead, IsLast, Trust};
-use super::{DiskForm, EntryHead, FinalNewline, LoadError, Migration, Place, SessionLog, migrate};
+use super::{DiskForm, EntryHead, Extent, FinalNewline, LoadError, Migration, Place, SessionLog, migrate};
 use crate::entry::EntryKind;
 use crate::{ByteLen, EntryIx, LineNumber};
 
@@ -65,6 +65,7 @@ pub(super) fn load(bytes: Vec<u8>, trust: Trust) -> Result<SessionLog, LoadError
         damage: loader.damage,
         disk: DiskForm { newline, migration },
         trust,
+        extent: Extent::Whole,
     };
     if let Version::Known(version @ ..3) = log.header.version {
         migrate::migrate(
@@ -265,7 +266,7 @@ impl Loader {
 }
 
 impl FoundHead {
-    fn id<'t>(&'t self, line: &'t [u8]) -> Option<&'t [u8]> {
+    pub(crate) fn id<'t>(&'t self, line: &'t [u8]) -> Option<&'t [u8]> {
         match self {
             Self::Fast(head) => line.get(head.id.clone()),
             Self::Careful { id, .. } => id.as_deref().map(str::as_bytes),
@@ -274,7 +275,7 @@ impl FoundHead {
 }
 
 /// The head of an entry as the log keeps it.
-pub(super) fn entry_head(
+pub(crate) fn entry_head(
     arena: &mut String,
     line: &[u8],
     offset: usize,
@@ -325,6 +326,35 @@ pub(super) fn entry_head(
     })
 }
 
+/// A log of the end of a file; `bytes` begin with the first of `heads` or before it.
+pub(crate) fn of_tail(
+    header: Header,
+    bytes: Vec<u8>,
+    from: u64,
+    heads: Vec<EntryHead>,
+    arena: String,
+    newline: FinalNewline,
+) -> SessionLog {
+    let mut log = SessionLog {
+        bytes,
+        header,
+        heads,
+        arena,
+        ids: IdIndex::default(),
+        patched: FxHashMap::default(),
+        damage: Vec::new(),
+        disk: DiskForm {
+            newline,
+            migration: Migration::NotNeeded,
+        },
+        trust: Trust::Claimed,
+        extent: Extent::Tail { from: ByteLen(from) },
+    };
+    log.index_ids();
+    log.damage.clear();
+    log
+}
+
 impl SessionLog {
     fn index_ids(&mut self) {
         let mut ids = IdIndex::with_capacity(self.heads.len());
@@ -346,7 +376,7 @@ impl SessionLog {
     pub(super) fn damage_of(&self, ix: EntryIx, kind: DamageKind) -> Damage {
         let offset = self.head(ix).map_or(0, |head| head.start);
         Damage {
-            line: self.line_number(ix),
+            line: self.line_of_file(ix),
             offset: ByteLen(offset),
             kind,
         }

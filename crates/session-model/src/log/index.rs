@@ -10,13 +10,13 @@ use crate::EntryIx;
 
 /// A table of entry positions by id. The ids themselves stay in the log.
 #[derive(Debug, Default)]
-pub(super) struct IdIndex {
+pub(crate) struct IdIndex {
     table: HashTable<u32>,
     duplicates: bool,
 }
 
 impl IdIndex {
-    pub(super) fn with_capacity(count: usize) -> Self {
+    pub(crate) fn with_capacity(count: usize) -> Self {
         Self {
             table: HashTable::with_capacity(count),
             duplicates: false,
@@ -24,7 +24,7 @@ impl IdIndex {
     }
 
     /// Adds an entry. Returns the earlier entry with the same id, which is no longer found.
-    pub(super) fn insert<'a>(&mut self, ix: EntryIx, id: impl Fn(EntryIx) -> &'a str) -> Option<EntryIx> {
+    pub(crate) fn insert<'a>(&mut self, ix: EntryIx, id: impl Fn(EntryIx) -> &'a str) -> Option<EntryIx> {
         let own = id(ix);
         let found = self.table.entry(
             hash(own),
@@ -43,13 +43,26 @@ impl IdIndex {
         }
     }
 
-    pub(super) fn find<'a>(&self, wanted: &str, id: impl Fn(EntryIx) -> &'a str) -> Option<EntryIx> {
+    /// Adds an entry unless there is one with its id.
+    pub(crate) fn insert_first<'a>(&mut self, ix: EntryIx, id: impl Fn(EntryIx) -> &'a str) {
+        let own = id(ix);
+        let found = self.table.entry(
+            hash(own),
+            |&other| id(EntryIx(other)) == own,
+            |&other| hash(id(EntryIx(other))),
+        );
+        if let Entry::Vacant(slot) = found {
+            slot.insert(ix.0);
+        }
+    }
+
+    pub(crate) fn find<'a>(&self, wanted: &str, id: impl Fn(EntryIx) -> &'a str) -> Option<EntryIx> {
         self.table
             .find(hash(wanted), |&ix| id(EntryIx(ix)) == wanted)
             .map(|&ix| EntryIx(ix))
     }
 
-    pub(super) fn has_duplicates(&self) -> bool {
+    pub(crate) fn has_duplicates(&self) -> bool {
         self.duplicates
     }
 }

@@ -41,6 +41,13 @@ impl FoundHead {
             Self::Careful { kind, .. } => kind.as_deref().map(str::as_bytes),
         }
     }
+
+    /// Whether the record is an entry: it has a type that is none of the other records', and an id.
+    pub(crate) fn is_entry(&self, line: &[u8]) -> bool {
+        let kind = self.kind(line);
+        kind.is_some_and(|kind| !matches!(kind, b"session" | b"header_patch" | b"entry_patch"))
+            && self.id(line).is_some()
+    }
 }
 
 /// The lines of a file with their offsets, without `\n` and without one `\r` before it. A final empty piece
