@@ -3,19 +3,28 @@
 //! A [`Region`] holds the lines with their origin beside the text, [`ranges`] turns a planner's answer into
 //! [`ValidatedRanges`], and [`reconstruct()`] deletes them and leaves `(filtered N lines)` in their place.
 
+pub mod finish;
 pub mod keep_context;
 pub mod line;
 pub mod line_set;
 pub mod marker;
+pub mod parameters;
+pub mod plan;
+pub mod prepare;
 pub mod provenance;
 pub mod ranges;
 pub mod reconstruct;
+pub mod serialize;
 
+pub use finish::{Demand, PROMPT_VERSION, DroppedLine, NotSmaller, Rung, VerbatimCompaction, finish};
 pub use line::{
     Author, EarlierOrigin, Line, LinePart, Message, MessageIndex, Region, RegionBuilder, RegionTooLarge,
     SectionKind, SectionText,
 };
 pub use line_set::{LineRange, LineSet};
+pub use parameters::{DEFAULT_QUERY, Parameters, Share};
+pub use plan::{ExtractiveRanges, extractive};
+pub use prepare::{Nothing, Preparation, SmallRegion, prepare};
 pub use provenance::{Provenance, ProvenanceError};
 pub use ranges::{RawRange, RecordsError, ValidatedRanges, parse_records, print_records, recover_records};
 pub use reconstruct::{Reconstruction, VerbatimStats, reconstruct};

@@ -1,0 +1,118 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use foldline_compaction_core::verbatim::Share;
+
+/// Keep long sessions of coding agents usable.
+#[derive(Debug, Parser)]
+#[command(name = "foldline", version, propagate_version = true, max_term_width = 100)]
+pub(crate) struct Args {
+    /// Print exactly one JSON document on standard output.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make the context of a session smaller: one compaction, appended to it.
+    Compact(Compact),
+    /// Show what the model would see now.
+    Context(Context),
+    /// Show one entry whole.
+    Show(Show),
+    /// List every damage of a session file.
+    Check(Check),
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  foldline compact session.jsonl
+  foldline compact session.jsonl --ratio 0.3 --output smaller.jsonl
+  foldline compact session.jsonl --budget 0.25 --query 'the parser' --dry-run")]
+pub(crate) struct Compact {
+    /// The session: a path, the start of an id, or `latest`.
+    pub(crate) session: String,
+    /// How to compact.
+    #[arg(long, value_enum, default_value_t = Strategy::VerbatimLines)]
+    pub(crate) strategy: Strategy,
+    /// Who plans: `extractive` is the embedded planner, without a model.
+    #[arg(long, value_name = "M", default_value = "extractive", value_parser = ["extractive"])]
+    pub(crate) model: String,
+    /// The share of the compactable lines to keep, above 0 and below 1 [default: 0.5 without --budget].
+    #[arg(long, value_name = "R", value_parser = share)]
+    pub(crate) ratio: Option<Share>,
+    /// The share of the compactable tokens to keep, above 0 and below 1. With --ratio the stricter wins.
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) budget: Option<Share>,
+    /// How many of the newest messages stay as messages.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) preserve_recent: usize,
+    /// What the kept lines should be about [default: the last user message].
+    #[arg(long, value_name = "Q")]
+    pub(crate) query: Option<String>,
+    /// Show what would be compacted and change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Write a compacted copy here and leave the session as it is. The file must not exist.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Strategy {
+    /// Delete lines, keep the others word for word.
+    VerbatimLines,
+}
+
+impl Strategy {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::VerbatimLines => "verbatim-lines",
+        }
+    }
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Context {
+    /// The session: a path, the start of an id, or `latest`.
+    pub(crate) session: String,
+    /// Show the context at this entry instead of the last one.
+    #[arg(long, value_name = "ID")]
+    pub(crate) leaf: Option<String>,
+    /// In which form.
+    #[arg(long, value_enum, default_value_t = ContextFormat::Messages)]
+    pub(crate) format: ContextFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ContextFormat {
+    /// The messages of the session.
+    Messages,
+    /// The messages of a model call, with whole pairs of calls and results.
+    Llm,
+    /// The messages of a model call as text.
+    Text,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Show {
+    /// The session: a path, the start of an id, or `latest`.
+    pub(crate) session: String,
+    /// The entry, or `artifact://entry/ID` for the original of a pruned one.
+    pub(crate) id: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Check {
+    /// The session: a path, the start of an id, or `latest`.
+    pub(crate) session: String,
+}
+
+fn share(text: &str) -> Result<Share, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    Share::new(number).ok_or_else(|| "must be above 0 and below 1".to_owned())
+}

@@ -1,0 +1,19 @@
+//! One module for each command.
+
+mod check;
+mod compact;
+mod context;
+mod show;
+
+use crate::args::Command;
+use crate::error::{CommandError, Status};
+use crate::output::Format;
+
+pub(crate) fn run(command: &Command, format: Format) -> Result<Status, CommandError> {
+    match command {
+        Command::Compact(args) => compact::run(args, format),
+        Command::Context(args) => context::run(args, format),
+        Command::Show(args) => show::run(args, format),
+        Command::Check(args) => check::run(args, format),
+    }
+}

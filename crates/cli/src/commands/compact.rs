@@ -1,0 +1,273 @@
+//! `foldline compact`: one compaction of a session.
+
+use std::path::Path;
+use std::time::{Instant, SystemTime};
+
+use foldline_compaction_core::verbatim::{
+    self, Demand, NotSmaller, Parameters, Preparation, Rung, Share, SmallRegion, VerbatimCompaction,
+};
+use foldline_session_model::log::Migration;
+use foldline_session_model::tokens::Heuristic;
+use foldline_session_model::tree::Leaf;
+use foldline_session_model::{EntryDraft, EntryId, Envelope};
+use foldline_session_store::{
+    CreateError, DiskStore, Durability, Expected, OpenError, OpenOptions, Owner, SessionStore as _,
+};
+use serde::Serialize;
+
+use crate::args;
+use crate::error::{CommandError, ErrorKind, Status};
+use crate::output::{self, BOLD, Format, GOOD, grouped};
+use crate::progress::Progress;
+use crate::session::{Damage, Session};
+
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    outcome: &'static str,
+    reason: Option<String>,
+    strategy: &'static str,
+    model: String,
+    parameters: Option<Parameters>,
+    rung: Option<&'static str>,
+    prompt_version: u32,
+    entry_id: Option<EntryId>,
+    first_kept_entry_id: Option<EntryId>,
+    tokens_before: u64,
+    tokens_after: u64,
+    stats: Option<verbatim::VerbatimStats>,
+    read_files: Vec<String>,
+    modified_files: Vec<String>,
+    dropped: Vec<verbatim::DroppedLine>,
+    backup_path: Option<String>,
+    output: Option<String>,
+    elapsed_ms: u64,
+}
+
+pub(crate) fn run(args: &args::Compact, format: Format) -> Result<Status, CommandError> {
+    let started = Instant::now();
+    if let Some(output) = args.output.as_deref().filter(|path| path.exists()) {
+        return Err(CommandError::new(ErrorKind::Usage, format!("{} exists already", output.display()))
+            .hint("name a file that does not exist yet"));
+    }
+    let progress = Progress::start("Reading the session");
+    let store = DiskStore::new();
+    let session = Session::open(&store, &args.session, Damage::Warn)?;
+    let context = session.context(&Leaf::Last)?;
+    let query = args.query.clone().or_else(|| context.last_user_text());
+    let mut parameters = Parameters::with_query(query.unwrap_or_else(|| verbatim::DEFAULT_QUERY.to_owned()));
+    parameters.preserve_recent = args.preserve_recent;
+    parameters.budget = args.budget;
+    match (args.ratio, args.budget) {
+        (Some(ratio), _) => parameters.ratio = ratio,
+        // With a budget alone, lines are no limit.
+        (None, Some(_)) => parameters.ratio = Share::ALMOST_ALL,
+        (None, None) => {}
+    }
+    let mut document = Document {
+        strategy: args.strategy.as_str(),
+        model: args.model.clone(),
+        parameters: Some(parameters.clone()),
+        rung: Some(Rung::Extractive.as_str()),
+        prompt_version: verbatim::PROMPT_VERSION,
+        ..Document::default()
+    };
+    let preparation = match verbatim::prepare(&context, parameters, SmallRegion::Refuse, &Heuristic) {
+        Ok(preparation) => preparation,
+        Err(nothing) => return Ok(skipped(document, &nothing, started, progress, format)),
+    };
+    if let Some(error) = preparation.provenance_error() {
+        output::warning(&format!("the text of the earlier compaction is taken as plain text: {error}"));
+    }
+    document.tokens_before = preparation.tokens_before().get();
+    document.first_kept_entry_id = preparation.first_kept();
+    if args.dry_run {
+        drop(progress);
+        return Ok(dry_run(document, &preparation, started, format));
+    }
+
+    progress.step("Choosing lines");
+    let plan = verbatim::extractive(&preparation);
+    let finished = verbatim::finish(
+        &preparation,
+        &plan.ranges,
+        &Rung::Extractive,
+        &plan.dropped,
+        Demand::Any,
+        preparation.tokens_before(),
+        &Heuristic,
+    );
+    let compaction = match finished {
+        Ok(compaction) => compaction,
+        Err(reason) => {
+            if let NotSmaller::Insufficient { after, .. } = reason {
+                document.tokens_after = after.get();
+            }
+            document.dropped = plan.dropped;
+            return Ok(skipped(document, &reason, started, progress, format));
+        }
+    };
+    progress.step("Writing");
+    let written = commit(&store, &session, &compaction, args.output.as_deref())?;
+    drop(progress);
+
+    document.outcome = "committed";
+    document.entry_id = Some(written.entry);
+    document.backup_path = written.backup;
+    document.output = args.output.as_ref().map(|path| path.display().to_string());
+    document.tokens_after = compaction.stats.tokens_after.get();
+    document.dropped = plan.dropped;
+    document.stats = Some(compaction.stats);
+    document.elapsed_ms = elapsed(started);
+    output::result(format, &document, || committed_text(&document, &session));
+    Ok(Status::Done)
+}
+
+struct Written {
+    entry: EntryId,
+    backup: Option<String>,
+}
+
+/// Appends the entry: to the session after a backup, or to a new copy of it.
+fn commit(
+    store: &DiskStore,
+    session: &Session,
+    compaction: &VerbatimCompaction,
+    output: Option<&Path>,
+) -> Result<Written, CommandError> {
+    let log = &session.log;
+    let envelope = Envelope {
+        id: fresh_id(|id| log.find(id).is_some()),
+        parent: log.leaf().map(|leaf| log.entry_id(leaf)),
+        timestamp: now(),
+    };
+    let line = EntryDraft::compaction(&compaction.draft).line(&envelope);
+    if log.disk_form().migration == Migration::ReadOnly && output.is_none() {
+        let message = format!("{} has a version that is never written", session.path.display());
+        return Err(CommandError::new(ErrorKind::Failed, message));
+    }
+    let read_only = || {
+        CommandError::new(ErrorKind::Failed, format!("{} has a version that is never written", session.path.display()))
+    };
+    if let Some(output) = output {
+        let text = log.to_written_form().ok_or_else(read_only)?;
+        let mut lines = lines_of(&text).chain([line.as_bytes()]);
+        store.create(output, &mut lines).map_err(|e| match e {
+            CreateError::AlreadyExists(_) => CommandError::from_error(ErrorKind::Usage, &e),
+            e => CommandError::from_error(ErrorKind::Failed, &e),
+        })?;
+        // The source is the backup: it was not touched.
+        return Ok(Written { entry: envelope.id, backup: Some(session.path.display().to_string()) });
+    }
+    let failed = |e: &dyn std::error::Error| CommandError::from_error(ErrorKind::Failed, e);
+    let options = OpenOptions {
+        owner: Owner::this_process(),
+        now: SystemTime::now(),
+        expected: Expected::Exactly(session.stamp),
+    };
+    let mut writer = store.open(&session.path, &options).map_err(|e| match e {
+        OpenError::SessionBusy { .. } | OpenError::ForeignWriter { .. } | OpenError::Changed(_) => {
+            CommandError::from_error(ErrorKind::Busy, &e)
+                .hint("try again when it is done, or write a copy with --output FILE")
+        }
+        e => failed(&e),
+    })?;
+    let backup;
+    if log.disk_form().migration == Migration::Needed {
+        let text = log.to_written_form().ok_or_else(read_only)?;
+        backup = writer.rewrite(&mut lines_of(&text), "migrate", SystemTime::now()).map_err(|e| failed(&e))?;
+    } else {
+        backup = writer.backup("compact", SystemTime::now()).map_err(|e| failed(&e))?;
+    }
+    writer.append(&line, Durability::Commit).map_err(|e| failed(&e))?;
+    Ok(Written { entry: envelope.id, backup: Some(backup.display().to_string()) })
+}
+
+/// The lines of a text that a file is made of; blank ones are left out.
+fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|b| *b == b'\n').filter(|line| !line.is_empty())
+}
+
+/// A new id of 8 hexadecimal digits that is not taken.
+fn fresh_id(taken: impl Fn(&str) -> bool) -> EntryId {
+    for _ in 0..100 {
+        let id = uuid::Uuid::new_v4().simple().to_string();
+        if let Some(id) = id.get(..8).filter(|id| !taken(id)) {
+            return id.into();
+        }
+    }
+    EntryId::from(uuid::Uuid::new_v4().to_string())
+}
+
+/// The time as session files write it.
+fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+}
+
+fn elapsed(started: Instant) -> u64 {
+    u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+fn skipped(
+    mut document: Document,
+    reason: &dyn std::error::Error,
+    started: Instant,
+    progress: Progress,
+    format: Format,
+) -> Status {
+    drop(progress);
+    document.outcome = "skipped";
+    document.reason = Some(reason.to_string());
+    document.elapsed_ms = elapsed(started);
+    output::result(format, &document, || format!("Nothing was changed: {reason}\n"));
+    Status::Done
+}
+
+fn dry_run(mut document: Document, preparation: &Preparation<'_, '_>, started: Instant, format: Format) -> Status {
+    document.outcome = "skipped";
+    document.reason = Some("dry run".to_owned());
+    document.tokens_after = document.tokens_before;
+    document.elapsed_ms = elapsed(started);
+    output::result(format, &document, || {
+        let first = preparation.first_kept().map_or_else(|| "none".to_owned(), |id| id.to_string());
+        format!(
+            "Would compact {} messages in {} lines; {} newest messages stay, from entry {first}.\n\
+             The context has about {} tokens. No model would be called.\n",
+            grouped(preparation.compacted().len() as u64),
+            grouped(preparation.region().line_count() as u64),
+            preparation.tail().len(),
+            grouped(document.tokens_before),
+        )
+    });
+    Status::Done
+}
+
+fn committed_text(document: &Document, session: &Session) -> String {
+    let target = document.output.clone().unwrap_or_else(|| session.path.display().to_string());
+    let mut out = format!("{GOOD}Compacted{GOOD:#} {BOLD}{target}{BOLD:#}\n");
+    let saved = 100 - document.tokens_after * 100 / document.tokens_before.max(1);
+    out.push_str(&format!(
+        "  tokens  {} → {} ({saved} % less)\n",
+        grouped(document.tokens_before),
+        grouped(document.tokens_after)
+    ));
+    if let Some(stats) = &document.stats {
+        out.push_str(&format!(
+            "  lines   {} → {} kept word for word, {} gaps\n",
+            grouped(stats.lines_before as u64),
+            grouped(stats.lines_kept as u64),
+            grouped(stats.range_count as u64)
+        ));
+    }
+    out.push_str(&format!("  by      {} ({})\n", document.strategy, document.model));
+    if !document.dropped.is_empty() {
+        let lines: u64 = document.dropped.iter().map(|d| u64::from(d.lines)).sum();
+        out.push_str(&format!("  no room {} lines that rank first; --json lists them\n", grouped(lines)));
+    }
+    match (&document.output, &document.backup_path) {
+        (None, Some(backup)) => out.push_str(&format!("  backup  {backup}\n")),
+        _ => out.push_str("  source  unchanged\n"),
+    }
+    out
+}
+

@@ -1,0 +1,102 @@
+//! The only place that prints. Results go to standard output; warnings and errors to standard error.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the module that prints")]
+
+use std::io::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+use crate::error::CommandError;
+
+/// For whom a result is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// A person.
+    Human,
+    /// A program: one JSON document.
+    Json,
+}
+
+impl Format {
+    pub(crate) const fn from_flag(json: bool) -> Self {
+        if json { Self::Json } else { Self::Human }
+    }
+}
+
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+
+/// Prints a result: the document for programs, the text for people.
+pub(crate) fn result(format: Format, document: &impl Serialize, text: impl FnOnce() -> String) {
+    match format {
+        Format::Json => {
+            let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+            // A closed pipe is the reader's choice; there is nobody left to tell.
+            let _ = serde_json::to_writer(&mut out, document);
+            let _ = out.write_all(b"\n").and_then(|()| out.flush());
+        }
+        Format::Human => {
+            let mut out = anstream::stdout().lock();
+            let _ = out.write_all(text().as_bytes()).and_then(|()| out.flush());
+        }
+    }
+}
+
+/// Prints a warning.
+pub(crate) fn warning(text: &str) {
+    anstream::eprintln!("{WARNING}warning{WARNING:#}: {text}");
+}
+
+#[derive(Serialize)]
+struct ErrorDocument<'e> {
+    error: ErrorFields<'e>,
+}
+
+#[derive(Serialize)]
+struct ErrorFields<'e> {
+    kind: &'static str,
+    message: &'e str,
+    hint: Option<&'e str>,
+}
+
+/// Prints a failure: cause, then hint.
+pub(crate) fn failure(error: &CommandError, format: Format) {
+    let fields =
+        ErrorFields { kind: error.kind.name(), message: &error.message, hint: error.hint.as_deref() };
+    if format == Format::Json {
+        result(format, &ErrorDocument { error: fields }, String::new);
+    } else {
+        anstream::eprintln!("{ERROR}error{ERROR:#}: {}", error.message);
+        if let Some(hint) = &error.hint {
+            anstream::eprintln!("{BOLD}hint{BOLD:#}: {hint}");
+        }
+    }
+}
+
+/// A number with commas between groups of three digits.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Finding and loading the session that a command works on.
+
+use std::path::{Path, PathBuf};
+
+use foldline_session_model::fold::{Context, Profile};
+use foldline_session_model::log::{LoadError, SessionLog, Trust};
+use foldline_session_model::tree::Leaf;
+use foldline_session_store::{DiskStore, ReadError, SessionStore as _, Stamp};
+
+use crate::error::{CommandError, ErrorKind};
+use crate::output;
+
+/// A session in memory, and the state of the file that it was read from.
+pub(crate) struct Session {
+    pub(crate) path: PathBuf,
+    pub(crate) log: SessionLog,
+    pub(crate) stamp: Stamp,
+}
+
+/// Whether a person is told about damage.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Damage {
+    Warn,
+    Silent,
+}
+
+impl Session {
+    /// Reads a session. Damage is a warning: what is whole can be worked with.
+    pub(crate) fn open(store: &DiskStore, name: &str, damage: Damage) -> Result<Self, CommandError> {
+        let path = PathBuf::from(name);
+        let snapshot = store.read(&path).map_err(|e| read_error(&path, &e))?;
+        let stamp = snapshot.stamp();
+        let log = SessionLog::load(snapshot.to_vec(), Trust::Validated).map_err(|e| load_error(&path, &e))?;
+        if damage == Damage::Warn {
+            if let Some(first) = log.damage().first() {
+                let others = match log.damage().len() - 1 {
+                    0 => String::new(),
+                    n => format!(" (and {n} more; `foldline check` lists them)"),
+                };
+                output::warning(&format!("{}:{}: {}{others}", path.display(), first.line, first.kind));
+            }
+        }
+        Ok(Self { path, log, stamp })
+    }
+
+    /// The context at a leaf.
+    pub(crate) fn context(&self, leaf: &Leaf) -> Result<Context<'_>, CommandError> {
+        self.log
+            .context(leaf, Profile::Auto)
+            .map_err(|e| CommandError::from_error(ErrorKind::Failed, &e).hint("`foldline tree` lists the entries"))
+    }
+}
+
+fn read_error(path: &Path, error: &ReadError) -> CommandError {
+    let failed = CommandError::from_error(ErrorKind::NoSession, error);
+    if path.is_dir() {
+        failed.hint("name a session file inside of the folder")
+    } else {
+        failed.hint("name the path of a session file")
+    }
+}
+
+fn load_error(path: &Path, error: &LoadError) -> CommandError {
+    let message = match error {
+        LoadError::NotASession { line, cause } => format!("{}:{line}: {cause}", path.display()),
+        other => format!("{}: {other}", path.display()),
+    };
+    CommandError::new(ErrorKind::NoSession, message)
+        .hint("a session begins with a line of type \"session\"; the file was left as it is")
+}
