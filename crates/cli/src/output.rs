@@ -1,5 +1,9 @@
 //! The only place that prints. Results go to standard output; warnings and errors to standard error.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the module that prints")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is the module that prints"
+)]
 
 use std::io::Write as _;
 
@@ -35,12 +39,12 @@ pub(crate) fn result(format: Format, document: &impl Serialize, text: impl FnOnc
         Format::Json => {
             let mut out = std::io::BufWriter::new(std::io::stdout().lock());
             // A closed pipe is the reader's choice; there is nobody left to tell.
-            let _ = serde_json::to_writer(&mut out, document);
-            let _ = out.write_all(b"\n").and_then(|()| out.flush());
+            serde_json::to_writer(&mut out, document).ok();
+            out.write_all(b"\n").and_then(|()| out.flush()).ok();
         }
         Format::Human => {
             let mut out = anstream::stdout().lock();
-            let _ = out.write_all(text().as_bytes()).and_then(|()| out.flush());
+            out.write_all(text().as_bytes()).and_then(|()| out.flush()).ok();
         }
     }
 }
@@ -64,8 +68,11 @@ struct ErrorFields<'e> {
 
 /// Prints a failure: cause, then hint.
 pub(crate) fn failure(error: &CommandError, format: Format) {
-    let fields =
-        ErrorFields { kind: error.kind.name(), message: &error.message, hint: error.hint.as_deref() };
+    let fields = ErrorFields {
+        kind: error.kind.name(),
+        message: &error.message,
+        hint: error.hint.as_deref(),
+    };
     if format == Format::Json {
         result(format, &ErrorDocument { error: fields }, String::new);
     } else {
@@ -81,7 +88,7 @@ pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use foldline_session_model::fold::{Context, Profile};
 use foldline_session_model::log::{LoadError, SessionLog, Trust};
 use foldline_session_model::tree::Leaf;
-use foldline_session_store::{DiskStore, ReadError, SessionStore as _, Stamp};
+use foldline_session_store::{DiskStore, Layout, ReadError, ResolveError, SessionStore as _, Stamp};
 
 use crate::error::{CommandError, ErrorKind};
 use crate::output;
@@ -27,28 +27,54 @@ pub(crate) enum Damage {
 impl Session {
     /// Reads a session. Damage is a warning: what is whole can be worked with.
     pub(crate) fn open(store: &DiskStore, name: &str, damage: Damage) -> Result<Self, CommandError> {
-        let path = PathBuf::from(name);
+        let path = resolve(store, name)?;
         let snapshot = store.read(&path).map_err(|e| read_error(&path, &e))?;
         let stamp = snapshot.stamp();
-        let log = SessionLog::load(snapshot.to_vec(), Trust::Validated).map_err(|e| load_error(&path, &e))?;
-        if damage == Damage::Warn {
-            if let Some(first) = log.damage().first() {
-                let others = match log.damage().len() - 1 {
-                    0 => String::new(),
-                    n => format!(" (and {n} more; `foldline check` lists them)"),
-                };
-                output::warning(&format!("{}:{}: {}{others}", path.display(), first.line, first.kind));
-            }
+        let log = SessionLog::load(snapshot, Trust::Validated).map_err(|e| load_error(&path, &e))?;
+        if damage == Damage::Warn
+            && let Some(first) = log.damage().first()
+        {
+            let others = match log.damage().len() - 1 {
+                0 => String::new(),
+                n => format!(" (and {n} more; `foldline check` lists them)"),
+            };
+            output::warning(&format!(
+                "{}:{}: {}{others}",
+                path.display(),
+                first.line,
+                first.kind
+            ));
         }
         Ok(Self { path, log, stamp })
     }
 
     /// The context at a leaf.
     pub(crate) fn context(&self, leaf: &Leaf) -> Result<Context<'_>, CommandError> {
-        self.log
-            .context(leaf, Profile::Auto)
-            .map_err(|e| CommandError::from_error(ErrorKind::Failed, &e).hint("`foldline tree` lists the entries"))
+        self.log.context(leaf, Profile::Auto).map_err(|e| {
+            CommandError::from_error(ErrorKind::Failed, &e).hint("`foldline tree` lists the entries")
+        })
     }
+}
+
+/// The file that a person means: a path, the start of an id, or `latest`.
+fn resolve(store: &DiskStore, name: &str) -> Result<PathBuf, CommandError> {
+    let path = Path::new(name);
+    if path.exists() {
+        return Ok(path.to_path_buf());
+    }
+    let failed = |e: &dyn std::error::Error| CommandError::from_error(ErrorKind::NoSession, e);
+    let layout = Layout::from_environment().map_err(|e| failed(&e))?;
+    let cwd = std::env::current_dir().map_err(|e| failed(&e))?;
+    store.resolve(&layout, &cwd, name).map_err(|e| {
+        let hint = match &e {
+            ResolveError::Ambiguous { choices, .. } => {
+                let ids: Vec<&str> = choices.iter().filter_map(|c| c.id.as_deref()).take(8).collect();
+                format!("type more of the id: {}", ids.join(", "))
+            }
+            _ => "name a path, the start of an id, or `latest`".to_owned(),
+        };
+        failed(&e).hint(hint)
+    })
 }
 
 fn read_error(path: &Path, error: &ReadError) -> CommandError {

@@ -30,13 +30,24 @@ impl Serialize for ContentJson<'_> {
 /// The text of a message that has no content blocks.
 pub(crate) fn plain<'m>(message: &'m Message<'_>) -> Cow<'m, str> {
     match message {
-        Message::BashExecution(m) | Message::PythonExecution(m) => Cow::Owned(format!("{}\n{}", m.source, m.output)),
+        Message::BashExecution(m) | Message::PythonExecution(m) => {
+            Cow::Owned(format!("{}\n{}", m.source, m.output))
+        }
         Message::BranchSummary(m) | Message::CompactionSummary(m) => Cow::Borrowed(&m.summary),
         Message::VerbatimBoundary(m) => Cow::Borrowed(&m.text),
-        Message::FileMention(m) => {
-            Cow::Owned(m.files.iter().map(|f| format!("{}\n{}", f.path, f.content)).collect::<Vec<_>>().join("\n"))
-        }
-        other => Cow::Owned(other.content().map(|c| c.texts().collect::<Vec<_>>().join("\n")).unwrap_or_default()),
+        Message::FileMention(m) => Cow::Owned(
+            m.files
+                .iter()
+                .map(|f| format!("{}\n{}", f.path, f.content))
+                .collect::<Vec<_>>()
+                .join("\n"),
+        ),
+        other => Cow::Owned(
+            other
+                .content()
+                .map(|c| c.texts().collect::<Vec<_>>().join("\n"))
+                .unwrap_or_default(),
+        ),
     }
 }
 
@@ -82,15 +93,32 @@ impl<'m> BlockJson<'m> {
 fn block_json<'m>(block: &'m Block<'_>) -> BlockJson<'m> {
     let base = BlockJson::new(block.kind());
     match block {
-        Block::Text { text, .. } => BlockJson { text: Some(text), ..base },
-        Block::Thinking { thinking, signature, .. } => {
-            BlockJson { thinking: Some(thinking), thinking_signature: signature.as_deref(), ..base }
-        }
-        Block::RedactedThinking { data } => BlockJson { data: Some(data), ..base },
-        Block::Image { data, mime_type } => BlockJson { data: Some(data), mime_type: Some(mime_type), ..base },
-        Block::ToolCall(call) => {
-            BlockJson { id: Some(&call.id), name: Some(&call.name), arguments: call.arguments.as_deref(), ..base }
-        }
+        Block::Text { text, .. } => BlockJson {
+            text: Some(text),
+            ..base
+        },
+        Block::Thinking {
+            thinking, signature, ..
+        } => BlockJson {
+            thinking: Some(thinking),
+            thinking_signature: signature.as_deref(),
+            ..base
+        },
+        Block::RedactedThinking { data } => BlockJson {
+            data: Some(data),
+            ..base
+        },
+        Block::Image { data, mime_type } => BlockJson {
+            data: Some(data),
+            mime_type: Some(mime_type),
+            ..base
+        },
+        Block::ToolCall(call) => BlockJson {
+            id: Some(&call.id),
+            name: Some(&call.name),
+            arguments: call.arguments.as_deref(),
+            ..base
+        },
         _ => base,
     }
 }
@@ -98,14 +126,26 @@ fn block_json<'m>(block: &'m Block<'_>) -> BlockJson<'m> {
 /// A block of a model call in the same form.
 pub(crate) fn llm_block_json<'m>(block: &'m LlmBlock<'_>) -> BlockJson<'m> {
     match block {
-        LlmBlock::Text(text) => BlockJson { text: Some(text), ..BlockJson::new("text") },
-        LlmBlock::Image { data, mime_type } => {
-            BlockJson { data: Some(data), mime_type: Some(mime_type), ..BlockJson::new("image") }
-        }
-        LlmBlock::Thinking { thinking, signature, .. } => {
-            BlockJson { thinking: Some(thinking), thinking_signature: *signature, ..BlockJson::new("thinking") }
-        }
-        LlmBlock::RedactedThinking { data } => BlockJson { data: Some(data), ..BlockJson::new("redactedThinking") },
+        LlmBlock::Text(text) => BlockJson {
+            text: Some(text),
+            ..BlockJson::new("text")
+        },
+        LlmBlock::Image { data, mime_type } => BlockJson {
+            data: Some(data),
+            mime_type: Some(mime_type),
+            ..BlockJson::new("image")
+        },
+        LlmBlock::Thinking {
+            thinking, signature, ..
+        } => BlockJson {
+            thinking: Some(thinking),
+            thinking_signature: *signature,
+            ..BlockJson::new("thinking")
+        },
+        LlmBlock::RedactedThinking { data } => BlockJson {
+            data: Some(data),
+            ..BlockJson::new("redactedThinking")
+        },
         LlmBlock::ToolCall { id, call } => BlockJson {
             id: Some(id),
             name: Some(&call.name),
@@ -141,7 +181,11 @@ pub(crate) fn llm_text(message: &LlmMessage<'_>) -> String {
 
 /// The first line of a text, at most `width` characters long.
 pub(crate) fn first_line(text: &str, width: usize) -> String {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let line = text
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or_default();
     let mut short: String = line.chars().filter(|c| !c.is_control()).take(width).collect();
     if line.chars().count() > width {
         short.pop();

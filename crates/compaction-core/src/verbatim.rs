@@ -16,7 +16,7 @@ pub mod ranges;
 pub mod reconstruct;
 pub mod serialize;
 
-pub use finish::{Demand, PROMPT_VERSION, DroppedLine, NotSmaller, Rung, VerbatimCompaction, finish};
+pub use finish::{Demand, DroppedLine, NotSmaller, PROMPT_VERSION, Rung, VerbatimCompaction, finish};
 pub use line::{
     Author, EarlierOrigin, Line, LinePart, Message, MessageIndex, Region, RegionBuilder, RegionTooLarge,
     SectionKind, SectionText,

@@ -36,8 +36,16 @@ pub(crate) fn run(args: &args::Check, format: Format) -> Result<Status, CommandE
             message: damage.kind.to_string(),
         })
         .collect();
-    let status = if damaged.is_empty() { Status::Done } else { Status::Damaged };
-    let document = Document { entries: session.log.len(), damaged, repaired: false };
+    let status = if damaged.is_empty() {
+        Status::Done
+    } else {
+        Status::Damaged
+    };
+    let document = Document {
+        entries: session.log.len(),
+        damaged,
+        repaired: false,
+    };
     output::result(format, &document, || text(&session, &document));
     Ok(status)
 }

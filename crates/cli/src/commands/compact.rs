@@ -47,8 +47,10 @@ struct Document {
 pub(crate) fn run(args: &args::Compact, format: Format) -> Result<Status, CommandError> {
     let started = Instant::now();
     if let Some(output) = args.output.as_deref().filter(|path| path.exists()) {
-        return Err(CommandError::new(ErrorKind::Usage, format!("{} exists already", output.display()))
-            .hint("name a file that does not exist yet"));
+        return Err(
+            CommandError::new(ErrorKind::Usage, format!("{} exists already", output.display()))
+                .hint("name a file that does not exist yet"),
+        );
     }
     let progress = Progress::start("Reading the session");
     let store = DiskStore::new();
@@ -77,7 +79,9 @@ pub(crate) fn run(args: &args::Compact, format: Format) -> Result<Status, Comman
         Err(nothing) => return Ok(skipped(document, &nothing, started, progress, format)),
     };
     if let Some(error) = preparation.provenance_error() {
-        output::warning(&format!("the text of the earlier compaction is taken as plain text: {error}"));
+        output::warning(&format!(
+            "the text of the earlier compaction is taken as plain text: {error}"
+        ));
     }
     document.tokens_before = preparation.tokens_before().get();
     document.first_kept_entry_id = preparation.first_kept();
@@ -147,7 +151,10 @@ fn commit(
         return Err(CommandError::new(ErrorKind::Failed, message));
     }
     let read_only = || {
-        CommandError::new(ErrorKind::Failed, format!("{} has a version that is never written", session.path.display()))
+        CommandError::new(
+            ErrorKind::Failed,
+            format!("{} has a version that is never written", session.path.display()),
+        )
     };
     if let Some(output) = output {
         let text = log.to_written_form().ok_or_else(read_only)?;
@@ -157,7 +164,10 @@ fn commit(
             e => CommandError::from_error(ErrorKind::Failed, &e),
         })?;
         // The source is the backup: it was not touched.
-        return Ok(Written { entry: envelope.id, backup: Some(session.path.display().to_string()) });
+        return Ok(Written {
+            entry: envelope.id,
+            backup: Some(session.path.display().to_string()),
+        });
     }
     let failed = |e: &dyn std::error::Error| CommandError::from_error(ErrorKind::Failed, e);
     let options = OpenOptions {
@@ -175,12 +185,19 @@ fn commit(
     let backup;
     if log.disk_form().migration == Migration::Needed {
         let text = log.to_written_form().ok_or_else(read_only)?;
-        backup = writer.rewrite(&mut lines_of(&text), "migrate", SystemTime::now()).map_err(|e| failed(&e))?;
+        backup = writer
+            .rewrite(&mut lines_of(&text), "migrate", SystemTime::now())
+            .map_err(|e| failed(&e))?;
     } else {
-        backup = writer.backup("compact", SystemTime::now()).map_err(|e| failed(&e))?;
+        backup = writer
+            .backup("compact", SystemTime::now())
+            .map_err(|e| failed(&e))?;
     }
     writer.append(&line, Durability::Commit).map_err(|e| failed(&e))?;
-    Ok(Written { entry: envelope.id, backup: Some(backup.display().to_string()) })
+    Ok(Written {
+        entry: envelope.id,
+        backup: Some(backup.display().to_string()),
+    })
 }
 
 /// The lines of a text that a file is made of; blank ones are left out.
@@ -201,7 +218,9 @@ fn fresh_id(taken: impl Fn(&str) -> bool) -> EntryId {
 
 /// The time as session files write it.
 fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+    jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%S%.3fZ")
+        .to_string()
 }
 
 fn elapsed(started: Instant) -> u64 {
@@ -223,13 +242,20 @@ fn skipped(
     Status::Done
 }
 
-fn dry_run(mut document: Document, preparation: &Preparation<'_, '_>, started: Instant, format: Format) -> Status {
+fn dry_run(
+    mut document: Document,
+    preparation: &Preparation<'_, '_>,
+    started: Instant,
+    format: Format,
+) -> Status {
     document.outcome = "skipped";
     document.reason = Some("dry run".to_owned());
     document.tokens_after = document.tokens_before;
     document.elapsed_ms = elapsed(started);
     output::result(format, &document, || {
-        let first = preparation.first_kept().map_or_else(|| "none".to_owned(), |id| id.to_string());
+        let first = preparation
+            .first_kept()
+            .map_or_else(|| "none".to_owned(), |id| id.to_string());
         format!(
             "Would compact {} messages in {} lines; {} newest messages stay, from entry {first}.\n\
              The context has about {} tokens. No model would be called.\n",
@@ -243,7 +269,10 @@ fn dry_run(mut document: Document, preparation: &Preparation<'_, '_>, started: I
 }
 
 fn committed_text(document: &Document, session: &Session) -> String {
-    let target = document.output.clone().unwrap_or_else(|| session.path.display().to_string());
+    let target = document
+        .output
+        .clone()
+        .unwrap_or_else(|| session.path.display().to_string());
     let mut out = format!("{GOOD}Compacted{GOOD:#} {BOLD}{target}{BOLD:#}\n");
     let saved = 100 - document.tokens_after * 100 / document.tokens_before.max(1);
     out.push_str(&format!(
@@ -262,7 +291,10 @@ fn committed_text(document: &Document, session: &Session) -> String {
     out.push_str(&format!("  by      {} ({})\n", document.strategy, document.model));
     if !document.dropped.is_empty() {
         let lines: u64 = document.dropped.iter().map(|d| u64::from(d.lines)).sum();
-        out.push_str(&format!("  no room {} lines that rank first; --json lists them\n", grouped(lines)));
+        out.push_str(&format!(
+            "  no room {} lines that rank first; --json lists them\n",
+            grouped(lines)
+        ));
     }
     match (&document.output, &document.backup_path) {
         (None, Some(backup)) => out.push_str(&format!("  backup  {backup}\n")),
@@ -270,4 +302,3 @@ fn committed_text(document: &Document, session: &Session) -> String {
     }
     out
 }
-

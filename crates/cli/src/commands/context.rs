@@ -56,7 +56,10 @@ struct LlmRow<'d> {
 
 pub(crate) fn run(args: &args::Context, format: Format) -> Result<Status, CommandError> {
     let session = Session::open(&DiskStore::new(), &args.session, Damage::Warn)?;
-    let leaf = args.leaf.as_deref().map_or(Leaf::Last, |id| Leaf::Entry(id.into()));
+    let leaf = args
+        .leaf
+        .as_deref()
+        .map_or(Leaf::Last, |id| Leaf::Entry(id.into()));
     let context = session.context(&leaf)?;
     match args.format {
         ContextFormat::Messages => {
@@ -105,7 +108,10 @@ fn print<M: Serialize>(
     let document = Document {
         session_id: &context.log.header().id,
         leaf_id: context.leaf.map(|ix| context.log.id(ix)),
-        tokens: TokensJson { value: total, source: "estimated" },
+        tokens: TokensJson {
+            value: total,
+            source: "estimated",
+        },
         model: state.model().map(|m| format!("{}/{}", m.provider, m.model)),
         thinking_level: state.thinking_level.as_deref(),
         messages,
@@ -125,7 +131,10 @@ fn print<M: Serialize>(
 }
 
 fn row_text(out: &mut String, role: &str, id: &str, tokens: u64, text: &str) {
-    out.push_str(&format!("{:>8}  {BOLD}{role:<17}{BOLD:#} {DIM}{id}{DIM:#}  {text}\n", grouped(tokens)));
+    out.push_str(&format!(
+        "{:>8}  {BOLD}{role:<17}{BOLD:#} {DIM}{id}{DIM:#}  {text}\n",
+        grouped(tokens)
+    ));
 }
 
 fn preview(content: &ContentJson<'_>) -> String {
@@ -133,7 +142,11 @@ fn preview(content: &ContentJson<'_>) -> String {
     if !text.trim().is_empty() {
         return text.into_owned();
     }
-    let calls = content.0.content().map(|c| c.tool_calls().map(|call| call.name.to_string()).collect::<Vec<_>>());
+    let calls = content.0.content().map(|c| {
+        c.tool_calls()
+            .map(|call| call.name.to_string())
+            .collect::<Vec<_>>()
+    });
     calls.unwrap_or_default().join(", ")
 }
 
@@ -151,7 +164,13 @@ fn llm_row<'d>(context: &'d Context<'_>, message: &'d LlmMessage<'_>) -> LlmRow<
         is_error: None,
         content: message.content.iter().map(llm_block_json).collect(),
     };
-    if let LlmRole::ToolResult { call_id, tool_name, is_error, .. } = &message.role {
+    if let LlmRole::ToolResult {
+        call_id,
+        tool_name,
+        is_error,
+        ..
+    } = &message.role
+    {
         row.tool_call_id = Some(call_id);
         row.tool_name = Some(tool_name);
         row.is_error = Some(*is_error);
@@ -162,7 +181,11 @@ fn llm_row<'d>(context: &'d Context<'_>, message: &'d LlmMessage<'_>) -> LlmRow<
 fn transcript(view: &[LlmMessage<'_>]) -> String {
     let mut out = String::new();
     for message in view {
-        out.push_str(&format!("{BOLD}{}{BOLD:#}\n{}\n\n", message.role_name(), llm_text(message)));
+        out.push_str(&format!(
+            "{BOLD}{}{BOLD:#}\n{}\n\n",
+            message.role_name(),
+            llm_text(message)
+        ));
     }
     out
 }

@@ -25,12 +25,18 @@ pub(crate) fn run(args: &args::Show, format: Format) -> Result<Status, CommandEr
     let original = args.id.strip_prefix("artifact://entry/");
     let id = original.unwrap_or(&args.id);
     let Some(ix) = session.log.find(id) else {
-        return Err(CommandError::new(ErrorKind::Failed, format!("entry {id} not found in {}", session.path.display()))
-            .hint("`foldline context SESSION --json` lists the entries of the context"));
+        return Err(CommandError::new(
+            ErrorKind::Failed,
+            format!("entry {id} not found in {}", session.path.display()),
+        )
+        .hint("`foldline context SESSION --json` lists the entries of the context"));
     };
     if original.is_some() {
         let Some(message) = session.log.message(ix) else {
-            return Err(CommandError::new(ErrorKind::Failed, format!("entry {id} is no message")));
+            return Err(CommandError::new(
+                ErrorKind::Failed,
+                format!("entry {id} is no message"),
+            ));
         };
         let text = view::plain(&message);
         output::result(format, &TextDocument { text: &text }, || format!("{text}\n"));

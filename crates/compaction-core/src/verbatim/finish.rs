@@ -123,14 +123,21 @@ pub fn finish(
         return Err(NotSmaller::NothingDeleted);
     }
     let result = reconstruct(preparation.region(), ranges);
-    let boundary = VerbatimBoundary { text: result.text().into(), ..VerbatimBoundary::default() };
+    let boundary = VerbatimBoundary {
+        text: result.text().into(),
+        ..VerbatimBoundary::default()
+    };
     let after = counter.message(&Message::VerbatimBoundary(boundary)) + preparation.tail_tokens();
     let before = preparation.tokens_before();
     let least = demand.least(before);
     let freed = before.saturating_sub(after);
     if freed < least {
         let shortfall = after.saturating_add(least).saturating_sub(before);
-        return Err(NotSmaller::Insufficient { before, after, shortfall });
+        return Err(NotSmaller::Insufficient {
+            before,
+            after,
+            shortfall,
+        });
     }
     let stats = result.stats(before, after);
     let details = Details {
@@ -143,7 +150,8 @@ pub fn finish(
         dropped,
     };
     // Plain data with string keys always serialises.
-    let details = serde_json::to_string(&details).unwrap_or_else(|_| "{\"strategy\":\"verbatim-lines\"}".to_owned());
+    let details =
+        serde_json::to_string(&details).unwrap_or_else(|_| "{\"strategy\":\"verbatim-lines\"}".to_owned());
     let draft = CompactionDraft {
         summary: result.into_text(),
         short_summary: None,

@@ -28,7 +28,11 @@ impl Share {
     }
 
     /// The share of a count, rounded half up.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count fits it")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of a count fits it"
+    )]
     pub fn of(self, count: usize) -> usize {
         (count as f64 * self.0 + 0.5).floor() as usize
     }

@@ -26,9 +26,15 @@ pub fn extractive(preparation: &Preparation<'_, '_>) -> ExtractiveRanges {
     let open_errors = open_errors(preparation);
     let changed = changed_paths(preparation);
     let changed_paths: Vec<&str> = changed.iter().map(String::as_str).collect();
-    let floors = Floors::On(FloorInput { open_errors: &open_errors, changed_paths: &changed_paths });
+    let floors = Floors::On(FloorInput {
+        open_errors: &open_errors,
+        changed_paths: &changed_paths,
+    });
     let plan = extractive::plan(region, preparation.tail_text(), target(preparation), floors);
-    ExtractiveRanges { ranges: plan.ranges, dropped: dropped_lines(region, &plan.dropped) }
+    ExtractiveRanges {
+        ranges: plan.ranges,
+        dropped: dropped_lines(region, &plan.dropped),
+    }
 }
 
 /// A share of the lines, and a share of the tokens if one is asked for; the stricter wins.
@@ -53,7 +59,10 @@ fn dropped_lines(region: &Region<'_>, dropped: &[extractive::Dropped]) -> Vec<Dr
             if dropped.line != line.number {
                 continue;
             }
-            let entry_id = region.messages().get(line.message.index()).and_then(|m| m.origin.clone());
+            let entry_id = region
+                .messages()
+                .get(line.message.index())
+                .and_then(|m| m.origin.clone());
             let reason = match dropped.kind {
                 FloorKind::UserMessage => "no room for a line of a user message",
                 FloorKind::OpenError => "no room for a line of an open error",
@@ -61,7 +70,11 @@ fn dropped_lines(region: &Region<'_>, dropped: &[extractive::Dropped]) -> Vec<Dr
             };
             match lines.last_mut() {
                 Some(last) if last.entry_id == entry_id && last.reason == reason => last.lines += 1,
-                _ => lines.push(DroppedLine { entry_id, reason, lines: 1 }),
+                _ => lines.push(DroppedLine {
+                    entry_id,
+                    reason,
+                    lines: 1,
+                }),
             }
         }
     }
@@ -89,7 +102,9 @@ fn open_errors(preparation: &Preparation<'_, '_>) -> Vec<MessageIndex> {
                 }
             }
             Message::ToolResult(m) => {
-                let Some((call, path)) = calls.get(&*m.tool_call_id) else { continue };
+                let Some((call, path)) = calls.get(&*m.tool_call_id) else {
+                    continue;
+                };
                 let key = call_key(call);
                 if m.is_error {
                     failed.push((context.log.id(item.source), &call.name, key, path.clone()));
@@ -119,9 +134,14 @@ fn changed_paths(preparation: &Preparation<'_, '_>) -> Vec<String> {
     let mut seen = FxHashSet::default();
     let mut paths = Vec::new();
     for item in &preparation.context().items {
-        let Message::Assistant(m) = &item.message else { continue };
+        let Message::Assistant(m) = &item.message else {
+            continue;
+        };
         for call in m.content.tool_calls() {
-            if !matches!(&*call.name.to_ascii_lowercase(), "write" | "edit" | "multiedit" | "multi_edit" | "notebookedit") {
+            if !matches!(
+                &*call.name.to_ascii_lowercase(),
+                "write" | "edit" | "multiedit" | "multi_edit" | "notebookedit"
+            ) {
                 continue;
             }
             if let Some(path) = path_of(call).filter(|path| seen.insert(path.clone())) {
@@ -135,7 +155,9 @@ fn changed_paths(preparation: &Preparation<'_, '_>) -> Vec<String> {
 /// The file that a call names.
 fn path_of(call: &ToolCall<'_>) -> Option<String> {
     let members = members(call.arguments.as_deref()?)?;
-    let (_, value) = members.iter().find(|(key, _)| matches!(&**key, "path" | "file_path" | "filePath" | "notebook_path"))?;
+    let (_, value) = members
+        .iter()
+        .find(|(key, _)| matches!(&**key, "path" | "file_path" | "filePath" | "notebook_path"))?;
     serde_json::from_str(value).ok()
 }
 

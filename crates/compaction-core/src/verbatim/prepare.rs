@@ -88,7 +88,9 @@ pub fn prepare<'c, 'l>(
     let mut builder = RegionBuilder::new();
     let mut provenance_error = None;
     for (i, message) in region_part {
-        let Some(item) = context.items.get(*i) else { continue };
+        let Some(item) = context.items.get(*i) else {
+            continue;
+        };
         if boundary == 1 && *i == 0 {
             provenance_error = add_earlier(&mut builder, item).err();
         } else {
@@ -96,11 +98,13 @@ pub fn prepare<'c, 'l>(
         }
     }
     let region = builder.finish()?;
-    if region_part.len() <= boundary && small == SmallRegion::Refuse {
+    if region_part.is_empty() && small == SmallRegion::Refuse {
         return Err(Nothing::OnlyTail { messages });
     }
     if region.line_count() < MIN_REGION_LINES && small == SmallRegion::Refuse {
-        return Err(Nothing::TooSmall { lines: region.line_count() });
+        return Err(Nothing::TooSmall {
+            lines: region.line_count(),
+        });
     }
 
     let mut tail = RegionBuilder::new();
@@ -125,7 +129,14 @@ pub fn prepare<'c, 'l>(
 }
 
 fn visible_items(context: &Context<'_>) -> Vec<usize> {
-    (0..context.items.len()).filter(|i| context.items.get(*i).is_some_and(|item| item.message.is_visible())).collect()
+    (0..context.items.len())
+        .filter(|i| {
+            context
+                .items
+                .get(*i)
+                .is_some_and(|item| item.message.is_visible())
+        })
+        .collect()
 }
 
 /// What this crate reads from the details of a verbatim compaction.
@@ -138,10 +149,15 @@ struct Recorded {
 fn add_earlier(builder: &mut RegionBuilder, item: &ContextItem<'_>) -> Result<(), ProvenanceError> {
     match &item.message {
         Message::VerbatimBoundary(boundary) => {
-            let recorded: Option<Recorded> =
-                boundary.details.as_deref().and_then(|raw| serde_json::from_str(raw.get()).ok());
+            let recorded: Option<Recorded> = boundary
+                .details
+                .as_deref()
+                .and_then(|raw| serde_json::from_str(raw.get()).ok());
             let origin = match &recorded {
-                Some(Recorded { provenance: Some(provenance), .. }) => EarlierOrigin::Recorded(provenance),
+                Some(Recorded {
+                    provenance: Some(provenance),
+                    ..
+                }) => EarlierOrigin::Recorded(provenance),
                 // A hook may write any text.
                 Some(Recorded { rung: Some(rung), .. }) if rung == "extension" => EarlierOrigin::Unknown,
                 _ => EarlierOrigin::ForeignVerbatim,
@@ -176,7 +192,9 @@ impl<'c, 'l> Preparation<'c, 'l> {
 
     /// The entry at which the tail begins; `None` if no message stays.
     pub fn first_kept(&self) -> Option<EntryId> {
-        self.tail().first().map(|item| self.context.log.entry_id(item.source))
+        self.tail()
+            .first()
+            .map(|item| self.context.log.entry_id(item.source))
     }
 
     /// The items that stay as they are.

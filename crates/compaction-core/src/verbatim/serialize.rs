@@ -15,7 +15,12 @@ use super::line::{Author, RegionBuilder, SectionKind, SectionText};
 pub const RESULT_UNITS: usize = 16_000;
 
 /// Adds one message to a region. The message is the item as the model sees it.
-pub(crate) fn add_message(builder: &mut RegionBuilder, context: &Context<'_>, item: &ContextItem<'_>, seen: &LlmMessage<'_>) {
+pub(crate) fn add_message(
+    builder: &mut RegionBuilder,
+    context: &Context<'_>,
+    item: &ContextItem<'_>,
+    seen: &LlmMessage<'_>,
+) {
     let author = match &item.message {
         Message::User(m) if !m.synthetic => Author::Session,
         Message::Assistant(_) | Message::ToolResult(_) => Author::Session,
@@ -32,10 +37,18 @@ pub(crate) fn add_message(builder: &mut RegionBuilder, context: &Context<'_>, it
         }),
         LlmRole::Assistant { .. } => {
             builder.section(SectionKind::AssistantThinking, |out| {
-                join(out, "\n", seen.content.iter().filter_map(|block| match block {
-                    LlmBlock::Thinking { thinking, redacted: false, .. } => Some(*thinking),
-                    _ => None,
-                }));
+                join(
+                    out,
+                    "\n",
+                    seen.content.iter().filter_map(|block| match block {
+                        LlmBlock::Thinking {
+                            thinking,
+                            redacted: false,
+                            ..
+                        } => Some(*thinking),
+                        _ => None,
+                    }),
+                );
             });
             builder.section(SectionKind::Assistant, |out| join(out, "\n", seen.texts()));
             builder.section(SectionKind::ToolCalls, |out| {
@@ -120,7 +133,12 @@ fn cut(out: &mut SectionText<'_>, units: usize) {
         }
         kept += c.len_utf16();
     }
-    let cut: usize = text.get(end..).unwrap_or_default().chars().map(char::len_utf16).sum();
+    let cut: usize = text
+        .get(end..)
+        .unwrap_or_default()
+        .chars()
+        .map(char::len_utf16)
+        .sum();
     if cut > 0 {
         out.truncate(end);
         let _ = write!(out, "\n\n[... {cut} more characters truncated]");
