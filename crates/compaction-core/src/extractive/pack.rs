@@ -14,7 +14,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// At most this many lines, markers not counted.
+    /// At most this many lines of the region, old markers that stay as they are among them; new markers are
+    /// not counted.
     pub const fn lines(lines: usize) -> Self {
         Self {
             lines: Some(lines),
@@ -70,6 +71,8 @@ impl Target {
 pub struct Packed {
     kept: KeptLines,
     kept_lines: usize,
+    /// Old markers that stay as they are, alone in their gap: they are lines of the result too.
+    lone_markers: usize,
     /// Characters of the text that would be written, and one for a newline at its end.
     size: u64,
     /// Characters of the lines above each line, each with its newline.
@@ -109,12 +112,14 @@ impl Packed {
         let mut this = Self {
             kept: KeptLines::new(lines),
             kept_lines: 0,
+            lone_markers: 0,
             size: 0,
             above,
             hidden,
             is_marker,
         };
         this.size = this.gap_size(0..lines);
+        this.lone_markers = usize::from(this.is_lone_marker(&(0..lines)));
         for range in region.protected().ranges() {
             for line in range.indices() {
                 if !this.kept.contains(line) {
@@ -145,9 +150,9 @@ impl Packed {
         self.kept.contains(line)
     }
 
-    /// How many lines are kept; old markers that stay alone in their gap are not among them.
+    /// How many lines of the region stay, old markers that stay alone in their gap among them.
     pub fn line_count(&self) -> usize {
-        self.kept_lines
+        self.kept_lines + self.lone_markers
     }
 
     /// Characters of the text that will be written.
@@ -198,12 +203,16 @@ impl Packed {
                 + self.gap_size(lines.end..gap.end);
             let size = self.size - before + after;
             let fits_chars = target.chars.is_none_or(|limit| size <= limit as u64 + 1);
+            let lone = |part: Range<usize>| usize::from(self.is_lone_marker(&part));
+            let lone_markers = self.lone_markers + lone(gap.start..lines.start) + lone(lines.end..gap.end)
+                - lone(gap.clone());
             let fits_lines = target
                 .lines
-                .is_none_or(|limit| self.kept_lines + lines.len() <= limit);
+                .is_none_or(|limit| self.kept_lines + lone_markers + lines.len() <= limit);
             if fits_chars && fits_lines {
                 self.size = size;
                 self.kept_lines += lines.len();
+                self.lone_markers = lone_markers;
                 for line in lines {
                     self.kept.insert(line);
                 }

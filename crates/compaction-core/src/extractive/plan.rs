@@ -13,7 +13,7 @@ pub struct ExtractivePlan {
     pub ranges: ValidatedRanges,
     /// Floors without room, in the order of the lines.
     pub dropped: Vec<Dropped>,
-    /// Lines kept; old markers that stay as they are do not count.
+    /// Lines of the region that stay, old markers that stay as they are among them.
     pub kept_lines: usize,
     /// Characters of the text that will be written.
     pub chars: u64,

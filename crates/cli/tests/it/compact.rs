@@ -1,0 +1,149 @@
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::support::Sandbox;
+
+fn marker(line: &str) -> Option<u64> {
+    line.strip_prefix("(filtered ")?.strip_suffix(" lines)")?.parse().ok()
+}
+
+/// Deleted lines by the markers, plus the lines that stand.
+fn accounted(text: &str) -> u64 {
+    text.split('\n').map(|line| marker(line).unwrap_or(1)).sum()
+}
+
+#[test]
+fn a_copy_is_the_session_and_one_entry() {
+    let sandbox = Sandbox::new();
+    let source = sandbox.fixture("realistic.jsonl");
+    let before = sandbox.read(&source);
+    let result = sandbox.json(&["compact", &source, "--ratio", "0.5", "--output", "out.jsonl"]);
+    assert_eq!(result["outcome"], "committed");
+    assert_eq!(result["strategy"], "verbatim-lines");
+    assert_eq!(result["rung"], "extractive");
+    assert_eq!(sandbox.read(&source), before, "the source is not touched");
+
+    let out = sandbox.read("out.jsonl");
+    assert!(out.starts_with(&before));
+    let entry: serde_json::Value = serde_json::from_str(&out[before.len()..]).unwrap();
+    assert_eq!(entry["type"], "compaction");
+    assert_eq!(entry["id"], result["entryId"]);
+    assert_eq!(entry["firstKeptEntryId"], result["firstKeptEntryId"]);
+    assert_eq!(entry["details"]["strategy"], "verbatim-lines");
+    let stats = &result["stats"];
+    let kept = stats["linesKept"].as_u64().unwrap();
+    let all = stats["linesBefore"].as_u64().unwrap();
+    assert!((480..=520).contains(&(kept * 1000 / all)), "{kept} of {all}");
+    assert_eq!(accounted(entry["summary"].as_str().unwrap()), all);
+    assert!(result["tokensAfter"].as_u64() < result["tokensBefore"].as_u64());
+    let mode = std::fs::metadata(sandbox.path("out.jsonl")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn the_context_of_a_compacted_session_is_the_boundary_and_the_newest_two_messages() {
+    let sandbox = Sandbox::new();
+    let source = sandbox.fixture("realistic.jsonl");
+    let before = sandbox.json(&["context", &source]);
+    let before = before["messages"].as_array().unwrap();
+    let result = sandbox.json(&["compact", &source, "--output", "out.jsonl"]);
+    let after = sandbox.json(&["context", "out.jsonl"]);
+    let after = after["messages"].as_array().unwrap();
+    assert_eq!(after.len(), 3);
+    assert_eq!(after[0]["entryId"], result["entryId"]);
+    assert_eq!(after[0]["role"], "custom");
+    assert_eq!(after[1..], before[before.len() - 2..]);
+}
+
+#[test]
+fn a_second_compaction_adds_markers_up_and_nests_nothing() {
+    let sandbox = Sandbox::new();
+    let source = sandbox.fixture("realistic.jsonl");
+    sandbox.json(&["compact", &source, "--output", "one.jsonl"]);
+    let second = sandbox.json(&["compact", "one.jsonl", "--output", "two.jsonl"]);
+    assert_eq!(second["outcome"], "committed");
+    let summary = |name: &str| {
+        let text = sandbox.read(name);
+        let entry: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        entry["summary"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(accounted(&summary("one.jsonl")), accounted(&summary("two.jsonl")));
+    assert!(second["tokensAfter"].as_u64() < second["tokensBefore"].as_u64());
+    let kept = second["stats"]["linesKept"].as_u64().unwrap();
+    let all = second["stats"]["linesBefore"].as_u64().unwrap();
+    assert!((480..=520).contains(&(kept * 1000 / all)), "{kept} of {all}");
+}
+
+#[test]
+fn a_budget_is_kept_and_the_stricter_limit_wins() {
+    let sandbox = Sandbox::new();
+    let source = sandbox.fixture("realistic.jsonl");
+    let share = |args: &[&str]| {
+        let mut all = vec!["compact", &source, "--output", "out.jsonl"];
+        all.extend(args);
+        let result = sandbox.json(&all);
+        std::fs::remove_file(sandbox.path("out.jsonl")).unwrap();
+        assert_eq!(result["outcome"], "committed", "{args:?}");
+        let tokens = result["tokensAfter"].as_u64().unwrap() * 1000 / result["tokensBefore"].as_u64().unwrap();
+        let lines = result["stats"]["linesKept"].as_u64().unwrap() * 1000
+            / result["stats"]["linesBefore"].as_u64().unwrap();
+        (tokens, lines)
+    };
+    let (tokens, _) = share(&["--budget", "0.25"]);
+    assert!((200..=270).contains(&tokens), "{tokens}");
+    let (_, lines) = share(&["--ratio", "0.1", "--budget", "0.9"]);
+    assert!((80..=101).contains(&lines), "{lines}");
+    let (tokens, _) = share(&["--ratio", "0.9", "--budget", "0.1"]);
+    assert!(tokens <= 120, "{tokens}");
+}
+
+#[test]
+fn in_place_keeps_a_private_backup_and_migrates_once() {
+    let sandbox = Sandbox::new();
+    let source = sandbox.fixture("v1.jsonl");
+    let before = sandbox.read(&source);
+    let result = sandbox.json(&["compact", &source, "--preserve-recent", "0"]);
+    if result["outcome"] == "skipped" {
+        assert_eq!(sandbox.read(&source), before, "skipped means unchanged");
+        return;
+    }
+    let backup = std::path::PathBuf::from(result["backupPath"].as_str().unwrap());
+    let backup = if backup.is_absolute() { backup } else { sandbox.path(backup.to_str().unwrap()) };
+    assert_eq!(std::fs::read_to_string(&backup).unwrap(), before);
+    assert_eq!(std::fs::metadata(&backup).unwrap().permissions().mode() & 0o777, 0o600);
+    let after = sandbox.read(&source);
+    assert!(after.starts_with("{\"type\":\"session\",\"version\":3"));
+    assert_eq!(after.lines().count(), before.lines().count() + 1);
+    assert_eq!(sandbox.run(&["check", &source]).code(), 0);
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let sandbox = Sandbox::new();
+    let source = sandbox.fixture("realistic.jsonl");
+    let before = sandbox.read(&source);
+    let result = sandbox.json(&["compact", &source, "--dry-run"]);
+    assert_eq!(result["outcome"], "skipped");
+    assert_eq!(result["reason"], "dry run");
+    assert_eq!(sandbox.read(&source), before);
+    assert_eq!(std::fs::read_dir(sandbox.path("")).unwrap().count(), 1, "no file was made");
+}
+
+#[test]
+fn a_small_session_is_skipped_with_a_reason() {
+    let sandbox = Sandbox::new();
+    let source = sandbox.fixture("linear.jsonl");
+    let result = sandbox.json(&["compact", &source, "--preserve-recent", "1000"]);
+    assert_eq!(result["outcome"], "skipped");
+    assert!(result["reason"].as_str().unwrap().contains("newest that stay"));
+}
+
+#[test]
+fn sessions_are_found_by_id() {
+    let sandbox = Sandbox::new();
+    let source = sandbox.fixture("linear.jsonl");
+    let id = sandbox.json(&["context", &source])["sessionId"].as_str().unwrap().to_owned();
+    let home = sandbox.path(".local/share/foldline/sessions/--w--");
+    std::fs::create_dir_all(&home).unwrap();
+    std::fs::copy(sandbox.path(&source), home.join(format!("2026-01-01T00-00-00-000Z_{id}.jsonl"))).unwrap();
+    assert_eq!(sandbox.json(&["context", &id[..6]])["sessionId"], id);
+}

@@ -1,0 +1,79 @@
+//! A folder of its own for each test, and the binary to run in it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+pub(crate) struct Sandbox {
+    folder: tempfile::TempDir,
+}
+
+impl Sandbox {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes a session file and returns its name.
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> String {
+        std::fs::write(self.path(name), text).unwrap();
+        name.to_owned()
+    }
+
+    /// A copy of one of the repository's fixtures.
+    pub(crate) fn fixture(&self, name: &str) -> String {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/sessions").join(name);
+        self.write(name, std::fs::read(source).unwrap())
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        String::from_utf8(std::fs::read(self.path(name)).unwrap()).unwrap()
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Run {
+        let output = Command::new(env!("CARGO_BIN_EXE_foldline"))
+            .args(args)
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("HOME", self.folder.path())
+            .env("NO_COLOR", "1")
+            .output()
+            .unwrap();
+        Run { output, folder: self.folder.path().display().to_string() }
+    }
+
+    /// Runs with `--json` and parses the one document.
+    pub(crate) fn json(&self, args: &[&str]) -> serde_json::Value {
+        let mut all = args.to_vec();
+        all.push("--json");
+        let run = self.run(&all);
+        serde_json::from_slice(&run.output.stdout)
+            .unwrap_or_else(|e| panic!("{e}: {}{}", run.stdout(), run.stderr()))
+    }
+}
+
+pub(crate) struct Run {
+    output: Output,
+    folder: String,
+}
+
+impl Run {
+    pub(crate) fn code(&self) -> i32 {
+        self.output.status.code().unwrap()
+    }
+
+    pub(crate) fn stdout(&self) -> String {
+        String::from_utf8_lossy(&self.output.stdout).replace(&self.folder, "[FOLDER]")
+    }
+
+    pub(crate) fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.output.stderr).replace(&self.folder, "[FOLDER]")
+    }
+
+    /// Exit code and both streams, for snapshots.
+    pub(crate) fn all(&self) -> String {
+        format!("exit {}\n--- stdout\n{}--- stderr\n{}", self.code(), self.stdout(), self.stderr())
+    }
+}
