@@ -23,7 +23,12 @@ fn every_fixture_is_readable_as_expected() {
                 .as_array()
                 .unwrap()
                 .iter()
-                .map(|d| (d["line"].as_u64().unwrap(), d["kind"].as_str().unwrap().to_owned()))
+                .map(|d| {
+                    (
+                        d["line"].as_u64().unwrap(),
+                        d["kind"].as_str().unwrap().to_owned(),
+                    )
+                })
                 .collect();
             kinds.sort();
             kinds
@@ -53,7 +58,11 @@ fn a_file_cut_anywhere_keeps_its_complete_lines() {
         let complete = whole[..cut].iter().filter(|b| **b == b'\n').count();
         let entries = usize::try_from(result["entries"].as_u64().unwrap()).unwrap();
         let last_is_whole = usize::from(whole[cut] == b'\n' && whole[cut - 1] != b'\n');
-        assert_eq!(entries, (complete + last_is_whole).saturating_sub(1), "cut at {cut}");
+        assert_eq!(
+            entries,
+            (complete + last_is_whole).saturating_sub(1),
+            "cut at {cut}"
+        );
         let context = sandbox.run(&["context", "cut.jsonl"]);
         assert_eq!(context.code(), 0, "cut at {cut}: {}", context.all());
     }

@@ -3,7 +3,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use crate::support::Sandbox;
 
 fn marker(line: &str) -> Option<u64> {
-    line.strip_prefix("(filtered ")?.strip_suffix(" lines)")?.parse().ok()
+    line.strip_prefix("(filtered ")?
+        .strip_suffix(" lines)")?
+        .parse()
+        .ok()
 }
 
 /// Deleted lines by the markers, plus the lines that stand.
@@ -35,7 +38,10 @@ fn a_copy_is_the_session_and_one_entry() {
     assert!((480..=520).contains(&(kept * 1000 / all)), "{kept} of {all}");
     assert_eq!(accounted(entry["summary"].as_str().unwrap()), all);
     assert!(result["tokensAfter"].as_u64() < result["tokensBefore"].as_u64());
-    let mode = std::fs::metadata(sandbox.path("out.jsonl")).unwrap().permissions().mode();
+    let mode = std::fs::metadata(sandbox.path("out.jsonl"))
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o600);
 }
 
@@ -83,7 +89,8 @@ fn a_budget_is_kept_and_the_stricter_limit_wins() {
         let result = sandbox.json(&all);
         std::fs::remove_file(sandbox.path("out.jsonl")).unwrap();
         assert_eq!(result["outcome"], "committed", "{args:?}");
-        let tokens = result["tokensAfter"].as_u64().unwrap() * 1000 / result["tokensBefore"].as_u64().unwrap();
+        let tokens =
+            result["tokensAfter"].as_u64().unwrap() * 1000 / result["tokensBefore"].as_u64().unwrap();
         let lines = result["stats"]["linesKept"].as_u64().unwrap() * 1000
             / result["stats"]["linesBefore"].as_u64().unwrap();
         (tokens, lines)
@@ -107,9 +114,16 @@ fn in_place_keeps_a_private_backup_and_migrates_once() {
         return;
     }
     let backup = std::path::PathBuf::from(result["backupPath"].as_str().unwrap());
-    let backup = if backup.is_absolute() { backup } else { sandbox.path(backup.to_str().unwrap()) };
+    let backup = if backup.is_absolute() {
+        backup
+    } else {
+        sandbox.path(backup.to_str().unwrap())
+    };
     assert_eq!(std::fs::read_to_string(&backup).unwrap(), before);
-    assert_eq!(std::fs::metadata(&backup).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        std::fs::metadata(&backup).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     let after = sandbox.read(&source);
     assert!(after.starts_with("{\"type\":\"session\",\"version\":3"));
     assert_eq!(after.lines().count(), before.lines().count() + 1);
@@ -125,7 +139,11 @@ fn a_dry_run_changes_nothing() {
     assert_eq!(result["outcome"], "skipped");
     assert_eq!(result["reason"], "dry run");
     assert_eq!(sandbox.read(&source), before);
-    assert_eq!(std::fs::read_dir(sandbox.path("")).unwrap().count(), 1, "no file was made");
+    assert_eq!(
+        std::fs::read_dir(sandbox.path("")).unwrap().count(),
+        1,
+        "no file was made"
+    );
 }
 
 #[test]
@@ -141,9 +159,16 @@ fn a_small_session_is_skipped_with_a_reason() {
 fn sessions_are_found_by_id() {
     let sandbox = Sandbox::new();
     let source = sandbox.fixture("linear.jsonl");
-    let id = sandbox.json(&["context", &source])["sessionId"].as_str().unwrap().to_owned();
+    let id = sandbox.json(&["context", &source])["sessionId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let home = sandbox.path(".local/share/foldline/sessions/--w--");
     std::fs::create_dir_all(&home).unwrap();
-    std::fs::copy(sandbox.path(&source), home.join(format!("2026-01-01T00-00-00-000Z_{id}.jsonl"))).unwrap();
+    std::fs::copy(
+        sandbox.path(&source),
+        home.join(format!("2026-01-01T00-00-00-000Z_{id}.jsonl")),
+    )
+    .unwrap();
     assert_eq!(sandbox.json(&["context", &id[..6]])["sessionId"], id);
 }

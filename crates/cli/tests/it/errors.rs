@@ -6,7 +6,10 @@ fn errors_have_a_cause_and_a_hint() {
     let sandbox = Sandbox::new();
     sandbox.write("empty.jsonl", "");
     sandbox.write("notes.txt", "just some notes\nof mine\n");
-    sandbox.write("entry.jsonl", "{\"type\":\"message\",\"id\":\"a\",\"parentId\":null}\n");
+    sandbox.write(
+        "entry.jsonl",
+        "{\"type\":\"message\",\"id\":\"a\",\"parentId\":null}\n",
+    );
     sandbox.write(
         "damaged.jsonl",
         "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":\"t\",\"cwd\":\"/w\"}\n{\"type\":\"mess\n",
@@ -27,7 +30,11 @@ fn errors_have_a_cause_and_a_hint() {
     ];
     let mut all = String::new();
     for args in cases {
-        all.push_str(&format!("$ foldline {}\n{}\n", args.join(" "), sandbox.run(args).all()));
+        all.push_str(&format!(
+            "$ foldline {}\n{}\n",
+            args.join(" "),
+            sandbox.run(args).all()
+        ));
     }
     insta::assert_snapshot!(all);
     assert_eq!(sandbox.read("notes.txt"), "just some notes\nof mine\n");

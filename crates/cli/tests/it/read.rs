@@ -34,7 +34,10 @@ fn show_prints_entries_and_originals() {
 #[test]
 fn a_result_without_its_call_is_never_dropped() {
     let sandbox = Sandbox::new();
-    let mut text = SESSION.replace("{\"type\":\"custom\",\"id\":\"p1\"", "{\"type\":\"label\",\"id\":\"p1\"");
+    let mut text = SESSION.replace(
+        "{\"type\":\"custom\",\"id\":\"p1\"",
+        "{\"type\":\"label\",\"id\":\"p1\"",
+    );
     text.push_str(
         r#"{"type":"compaction","id":"k1","parentId":"p1","timestamp":"2026-01-01T00:00:05.000Z","summary":"[User]: Fix the parser","firstKeptEntryId":"r1","tokensBefore":9,"details":{"strategy":"verbatim-lines"}}"#,
     );
@@ -45,5 +48,8 @@ fn a_result_without_its_call_is_never_dropped() {
     let llm = sandbox.json(&["context", "s.jsonl", "--format", "llm"]);
     assert_eq!(llm["messages"][1]["role"], "user");
     let content = llm["messages"][1]["content"].to_string();
-    assert!(content.contains("read") && content.contains("c1") && content.contains("fn parse() {}"), "{content}");
+    assert!(
+        content.contains("read") && content.contains("c1") && content.contains("fn parse() {}"),
+        "{content}"
+    );
 }

@@ -9,7 +9,9 @@ pub(crate) struct Sandbox {
 
 impl Sandbox {
     pub(crate) fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -24,7 +26,9 @@ impl Sandbox {
 
     /// A copy of one of the repository's fixtures.
     pub(crate) fn fixture(&self, name: &str) -> String {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/sessions").join(name);
+        let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../fixtures/sessions")
+            .join(name);
         self.write(name, std::fs::read(source).unwrap())
     }
 
@@ -41,7 +45,10 @@ impl Sandbox {
             .env("NO_COLOR", "1")
             .output()
             .unwrap();
-        Run { output, folder: self.folder.path().display().to_string() }
+        Run {
+            output,
+            folder: self.folder.path().display().to_string(),
+        }
     }
 
     /// Runs with `--json` and parses the one document.
@@ -74,6 +81,11 @@ impl Run {
 
     /// Exit code and both streams, for snapshots.
     pub(crate) fn all(&self) -> String {
-        format!("exit {}\n--- stdout\n{}--- stderr\n{}", self.code(), self.stdout(), self.stderr())
+        format!(
+            "exit {}\n--- stdout\n{}--- stderr\n{}",
+            self.code(),
+            self.stdout(),
+            self.stderr()
+        )
     }
 }
