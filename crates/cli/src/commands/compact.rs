@@ -182,17 +182,16 @@ fn commit(
         }
         e => failed(&e),
     })?;
-    let backup;
-    if log.disk_form().migration == Migration::Needed {
+    let backup = if log.disk_form().migration == Migration::Needed {
         let text = log.to_written_form().ok_or_else(read_only)?;
-        backup = writer
+        writer
             .rewrite(&mut lines_of(&text), "migrate", SystemTime::now())
-            .map_err(|e| failed(&e))?;
+            .map_err(|e| failed(&e))?
     } else {
-        backup = writer
+        writer
             .backup("compact", SystemTime::now())
-            .map_err(|e| failed(&e))?;
-    }
+            .map_err(|e| failed(&e))?
+    };
     writer.append(&line, Durability::Commit).map_err(|e| failed(&e))?;
     Ok(Written {
         entry: envelope.id,

@@ -1,4 +1,9 @@
 //! The binary from the outside: one test program, one module for each command.
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a failed step is a failed test, and tests make files"
+)]
 
 mod check;
 mod compact;

@@ -109,7 +109,10 @@ fn the_tail_is_an_exact_count_and_may_begin_with_a_result() {
         };
         let preparation = prepare(&context, parameters, SmallRegion::Allow, &Heuristic).unwrap();
         assert_eq!(
-            preparation.first_kept().as_ref().map(|id| id.as_str()),
+            preparation
+                .first_kept()
+                .as_ref()
+                .map(foldline_session_model::EntryId::as_str),
             first,
             "{keep}"
         );
