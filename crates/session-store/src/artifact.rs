@@ -388,6 +388,14 @@ fn number_of(name: &str) -> Option<u64> {
     }
 }
 
+/// Whether a name is one that artifacts have.
+pub(crate) fn is_artifact_name(name: &str) -> bool {
+    let has_extension = Path::new(name)
+        .extension()
+        .is_some_and(|extension| extension == "log");
+    number_of(name).is_some() && (name.starts_with(CLAIM) || has_extension)
+}
+
 fn tool_name(tool: &str) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || c == '_' || c == '-' {

@@ -131,6 +131,11 @@ pub(crate) fn lock_path(session: &Path) -> PathBuf {
     session.with_file_name(name)
 }
 
+/// The session that a lock file is of, by their names.
+pub(crate) fn session_of(lock: &str) -> Option<&str> {
+    lock.strip_prefix('.')?.strip_suffix(".foldline-lock")
+}
+
 /// Signs that a program which does not know our lock is writing a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

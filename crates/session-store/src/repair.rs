@@ -1,8 +1,11 @@
 //! Repair: damage goes to a file of its own, what is sound stays, and the original is kept as a backup.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::SystemTime;
+
+use foldline_session_model::log::{Damage, DamageKind, LoadError, SessionLog, Trust};
 
 use crate::append::{Changed, SessionWriter};
 use crate::line;
@@ -39,8 +42,7 @@ pub struct Repaired {
 /// text that is not UTF-8 is decoded with replacement characters (its original goes to the quarantine), blank
 /// lines and a byte order mark go, the rest is damage.
 ///
-/// What entries mean (duplicate ids, missing parents) is the business of session-model; its steps can be put in
-/// the place of these.
+/// What records mean is not looked at; see [`plan_session_repair`].
 pub fn plan_repair(bytes: &[u8]) -> Vec<RepairStep> {
     let mut steps = Vec::new();
     let mut start = if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
@@ -50,6 +52,44 @@ pub fn plan_repair(bytes: &[u8]) -> Vec<RepairStep> {
         start += len + 1;
     }
     steps
+}
+
+/// Plans a repair of a session: [`plan_repair`], and records go to the quarantine that are whole but have no place
+/// in a session: a second header, a patch of nothing, an object that is no entry, what stands before the header.
+/// Entries stay as they are, those with a missing parent or a used id too: readers have a rule for each.
+///
+/// # Errors
+/// The bytes are no session; nothing should be done to them.
+pub fn plan_session_repair(bytes: &[u8]) -> Result<Vec<RepairStep>, LoadError> {
+    let log = SessionLog::load(bytes, Trust::Validated)?;
+    let misplaced = |damage: &&Damage| {
+        use DamageKind::{BeforeHeader, IdlePatch, NotAnEntry, SecondHeader};
+        matches!(damage.kind, SecondHeader | IdlePatch | NotAnEntry | BeforeHeader)
+    };
+    let lines: BTreeSet<usize> = log
+        .damage()
+        .iter()
+        .filter(misplaced)
+        .filter_map(|damage| usize::try_from(damage.offset.get()).ok())
+        .collect();
+    let mut steps = plan_repair(bytes);
+    for step in &mut steps {
+        let RepairStep::Keep(range) = step else { continue };
+        let line = bytes
+            .get(..range.start)
+            .and_then(|before| memchr::memrchr(b'\n', before))
+            .map_or(0, |at| at + 1);
+        let end = bytes
+            .get(range.end..)
+            .and_then(|after| memchr::memchr(b'\n', after));
+        let end = end.map_or(bytes.len(), |len| range.end + len);
+        // Of records that share a line, the report does not say which one it means.
+        let alone = |outside: Range<usize>| !bytes.get(outside).unwrap_or_default().contains(&b'{');
+        if lines.contains(&line) && alone(line..range.start) && alone(range.end..end) {
+            *step = RepairStep::Quarantine(range.clone());
+        }
+    }
+    Ok(steps)
 }
 
 fn plan_line(text: &[u8], start: usize, steps: &mut Vec<RepairStep>) {
@@ -159,6 +199,24 @@ mod tests {
             }
         }
         (kept, gone)
+    }
+
+    #[test]
+    fn records_without_a_place_go() {
+        let header = r#"{"type":"session","version":3,"id":"s","timestamp":"","cwd":"/w"}"#;
+        let entry = r#"{"type":"custom","id":"a","parentId":null,"timestamp":"","customType":"x"}"#;
+        let orphan = r#"{"type":"custom","id":"b","parentId":"gone","timestamp":"","customType":"x"}"#;
+        let file = format!("{header}\n{entry}\n{header}\n{{}}\n{orphan}\n\0\0\n");
+        let steps = plan_session_repair(file.as_bytes()).unwrap();
+        let kept: Vec<&str> = steps
+            .iter()
+            .filter_map(|step| match step {
+                RepairStep::Keep(range) => Some(&file[range.clone()]),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(kept, [header, entry, orphan]);
+        assert!(plan_session_repair(b"#!/bin/sh\n").is_err());
     }
 
     #[test]

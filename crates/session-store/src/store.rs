@@ -3,12 +3,14 @@
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::agents::AgentFolder;
 use crate::append::{OpenError, OpenOptions, SessionWriter};
 use crate::artifact::Artifacts;
 use crate::backup::{self, Backup, BackupError};
 use crate::blob::Blobs;
+use crate::gc::{self, Leftover, TrashError};
 use crate::layout::Layout;
 use crate::listing::{self, Count, ListError, Listing, Project, ResolveError};
 use crate::lock::Territory;
@@ -104,6 +106,36 @@ pub trait SessionStore: Debug + Send + Sync {
     /// Writes a diagnostic beside a session: private, under a name of its own.
     fn sidecar(&self, session: &Path, name: &SidecarName<'_>, content: &[u8]) -> Sidecar {
         sidecar::write(&**self.volume(), session, name, content)
+    }
+
+    /// What is left over in a folder of ours, and can be removed: see [`SessionStore::remove_leftover`].
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    fn leftovers(&self, folder: &Path, now: SystemTime) -> Result<Vec<Leftover>, TrashError> {
+        gc::leftovers(&**self.volume(), folder, now)
+    }
+
+    /// Removes a leftover.
+    ///
+    /// # Errors
+    /// The system refuses.
+    fn remove_leftover(&self, leftover: &Leftover) -> Result<(), TrashError> {
+        self.volume()
+            .remove(&leftover.path)
+            .map_err(|source| TrashError::Io {
+                path: leftover.path.clone(),
+                source,
+            })
+    }
+
+    /// Moves a session with its artifacts and backups to the trash, see [`Layout::trash`]; returns the folder
+    /// that it is in now. The writer shows that nobody else uses the session.
+    ///
+    /// # Errors
+    /// The system refuses, for example because the trash is on another disk.
+    fn trash(&self, writer: SessionWriter, trash: &Path, now: SystemTime) -> Result<PathBuf, TrashError> {
+        gc::trash(&**self.volume(), writer.path(), trash, now)
     }
 
     /// Lists the sessions in some folders from their heads and tails, the newest first.

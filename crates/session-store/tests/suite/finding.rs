@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use foldline_session_store::{
-    Agent, AgentFolder, Count, DiskStore, Layout, Project, ResolveError, SessionStore,
+    Agent, AgentFolder, Count, DiskStore, Layout, LeftoverKind, Project, ResolveError, SessionStore,
 };
 
-use crate::support::{entry, now};
+use crate::support::{entry, now, options};
 
 struct Home {
     store: DiskStore,
@@ -224,4 +224,49 @@ fn one_damaged_session_hides_no_other() {
             .len(),
         4
     );
+}
+
+#[test]
+fn a_deleted_session_is_in_the_trash_with_all_that_was_beside_it() {
+    let home = home();
+    let session = home.session("/w", "gone", 1);
+    let stays = home.session("/w", "stays", 2);
+    let saved = home.store.artifacts(&session).save("bash", "output").unwrap();
+    let mut writer = home.store.open(&session, &options()).unwrap();
+    writer.backup("compact", now()).unwrap();
+    let trash = home.store.trash(writer, &home.layout.trash(), now()).unwrap();
+    assert!(trash.starts_with(home.layout.trash()));
+    assert_eq!(fs_err::read_dir(&trash).unwrap().count(), 3);
+    assert!(home.find("/w", "gone").is_err());
+    assert!(
+        saved
+            .path
+            .strip_prefix(session.parent().unwrap())
+            .is_ok_and(|path| trash.join(path).exists())
+    );
+
+    // Its lock is left, and nothing of the other session is.
+    let folder = stays.parent().unwrap();
+    home.store.artifacts(&stays).save("bash", "kept").unwrap();
+    drop(home.store.open(&stays, &options()).unwrap());
+    fs_err::create_dir(folder.join("notes")).unwrap();
+    fs_err::write(folder.join("notes").join("1.txt"), "mine").unwrap();
+    let orphan = home
+        .store
+        .artifacts(&folder.join("orphan.jsonl"))
+        .save("bash", "x")
+        .unwrap();
+    let later = now() + std::time::Duration::from_secs(1 << 40);
+    let left = home.store.leftovers(folder, later).unwrap();
+    let kinds: Vec<_> = left.iter().map(|left| left.kind).collect();
+    assert_eq!(
+        kinds,
+        [LeftoverKind::Lock, LeftoverKind::Artifact, LeftoverKind::Artifact],
+        "{left:?}"
+    );
+    for leftover in &left {
+        home.store.remove_leftover(leftover).unwrap();
+    }
+    assert!(!orphan.path.exists());
+    assert!(home.store.leftovers(folder, later).unwrap().is_empty());
 }

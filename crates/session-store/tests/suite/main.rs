@@ -5,6 +5,7 @@ mod beside;
 mod faults;
 mod finding;
 mod modes;
+mod properties;
 mod shared;
 mod support;
 mod truncation;

@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
+use foldline_session_store::{SidecarName, plan_repair};
+
 use crate::support::{HEADER, append, disk, entry, now};
 
 fn mode(path: &std::path::Path) -> u32 {
@@ -29,6 +31,68 @@ fn every_kind_of_file_is_private() {
     seen.sort();
     assert_eq!(seen, ["bak", "bak", "foldline-lock", "jsonl", "torn"]);
     assert_eq!(mode(&place.folder), 0o700);
+}
+
+#[test]
+fn so_is_everything_beside_it() {
+    let place = disk().with_entries(1);
+    let mut artifacts = place.store.artifacts(&place.session());
+    artifacts.save("bash", "output").unwrap();
+    let blobs = place.folder.join("deep").join("blobs");
+    place.store.blobs(&blobs).put(b"picture").unwrap();
+    let name = SidecarName {
+        kind: "compaction-diagnostic",
+        now: now(),
+        unique: "u",
+    };
+    place
+        .store
+        .sidecar(&place.session(), &name, b"{}")
+        .path()
+        .unwrap();
+    let mut log = place.store.volume().open_append(&place.session()).unwrap();
+    log.write(b"damage\n").unwrap();
+    let snapshot = place.store.read(&place.session()).unwrap();
+    place
+        .open()
+        .repair(&snapshot, &plan_repair(&snapshot), now())
+        .unwrap();
+
+    let mut folders = vec![place.folder.clone()];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        assert_eq!(mode(&folder), 0o700, "{}", folder.display());
+        for item in fs_err::read_dir(&folder).unwrap() {
+            let path = item.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            assert_eq!(mode(&path), 0o600, "{}", path.display());
+            files.push(
+                path.strip_prefix(&place.folder)
+                    .unwrap()
+                    .to_string_lossy()
+                    .into_owned(),
+            );
+        }
+    }
+    files.sort();
+    assert_eq!(files.len(), 8, "{files:?}");
+    for part in [
+        ".bak",
+        ".damaged",
+        ".foldline-lock",
+        ".json",
+        "s/.artifact-id-0",
+        "s/0.bash.log",
+        "deep/blobs/",
+    ] {
+        assert!(
+            files.iter().any(|file| file.contains(part)),
+            "{part} in {files:?}"
+        );
+    }
 }
 
 #[test]

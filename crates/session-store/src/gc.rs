@@ -1,0 +1,152 @@
+//! What is left over in folders of ours: artifacts, locks and backups whose session is gone, and files of writes
+//! that were cut off. Also the way of a session into the trash.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::artifact;
+use crate::backup;
+use crate::lock;
+use crate::time;
+use crate::volume::{FolderItem, Volume};
+
+/// A staged file this old belongs to no write that still runs.
+const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Something that nobody needs any more.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Leftover {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: LeftoverKind,
+}
+
+/// What a leftover is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum LeftoverKind {
+    /// A file of a write that was cut off.
+    Staged,
+    /// The lock of a session that is gone.
+    Lock,
+    /// An artifact, or the claim of one, of a session that is gone.
+    Artifact,
+}
+
+/// Why a session was not moved, or leftovers were not found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TrashError {
+    /// The system refused.
+    #[error("cannot tidy up {}", path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Finds leftovers in a folder of sessions. Anything that is not surely ours is left alone, and so are backups:
+/// they may be all that is left of a session.
+pub(crate) fn leftovers(
+    volume: &dyn Volume,
+    folder: &Path,
+    now: SystemTime,
+) -> Result<Vec<Leftover>, TrashError> {
+    let failed = |path: &Path, source| TrashError::Io {
+        path: path.to_path_buf(),
+        source,
+    };
+    let items = volume.list(folder).map_err(|source| failed(folder, source))?;
+    let exists = |name: &str| items.iter().any(|item| item.name() == name);
+    let mut found = Vec::new();
+    for item in &items {
+        let path = folder.join(item.name());
+        let name = item.name().to_string_lossy();
+        if item.is_folder {
+            if !exists(&format!("{name}.jsonl")) && looks_like_artifacts(volume, &path) {
+                let inside = volume.list(&path).map_err(|source| failed(&path, source))?;
+                let files = inside.iter().filter(|item| is_artifact(item));
+                found.extend(files.map(|item| Leftover {
+                    path: path.join(item.name()),
+                    kind: LeftoverKind::Artifact,
+                }));
+            }
+        } else if let Some(session) = lock::session_of(&name) {
+            if !exists(session) {
+                found.push(Leftover {
+                    path,
+                    kind: LeftoverKind::Lock,
+                });
+            }
+        } else if name.starts_with(".foldline-") && name.ends_with(".tmp") {
+            let age = volume
+                .stat(&path)
+                .ok()
+                .and_then(|stat| now.duration_since(stat.modified).ok());
+            if age.is_some_and(|age| age > ABANDONED) {
+                found.push(Leftover {
+                    path,
+                    kind: LeftoverKind::Staged,
+                });
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Only a folder in which each name is an artifact's.
+fn looks_like_artifacts(volume: &dyn Volume, folder: &Path) -> bool {
+    volume
+        .list(folder)
+        .is_ok_and(|items| !items.is_empty() && items.iter().all(is_artifact))
+}
+
+fn is_artifact(item: &FolderItem) -> bool {
+    !item.is_folder && artifact::is_artifact_name(&item.name().to_string_lossy())
+}
+
+/// Moves a session, its artifacts and our backups of it into a folder of its own in the trash.
+pub(crate) fn trash(
+    volume: &dyn Volume,
+    session: &Path,
+    trash: &Path,
+    now: SystemTime,
+) -> Result<PathBuf, TrashError> {
+    let failed = |path: &Path| {
+        let path = path.to_path_buf();
+        move |source| TrashError::Io { path, source }
+    };
+    let stem = session.file_stem().unwrap_or_default().to_string_lossy();
+    let mut target = trash.join(format!("{}_{stem}", time::for_file_name(now)));
+    let mut number = 1_u32;
+    while volume.stat(&target).is_ok() {
+        number += 1;
+        target = trash.join(format!("{}_{stem}.{number}", time::for_file_name(now)));
+    }
+    volume.create_folder(&target).map_err(failed(&target))?;
+    let mut moved = vec![session.to_path_buf()];
+    let artifacts = artifact::folder_of(session);
+    if volume.stat(&artifacts).is_ok() {
+        moved.push(artifacts);
+    }
+    moved.extend(
+        backup::list(volume, session)
+            .unwrap_or_default()
+            .into_iter()
+            .map(|backup| backup.path),
+    );
+    for path in moved {
+        let to = target.join(path.file_name().unwrap_or_default());
+        volume.rename(&path, &to).map_err(failed(&path))?;
+    }
+    volume.sync_folder(&target).map_err(failed(&target))?;
+    if let Some(folder) = session.parent() {
+        volume.sync_folder(folder).map_err(failed(folder))?;
+    }
+    Ok(target)
+}
