@@ -5,6 +5,7 @@
     reason = "a task reports to the terminal"
 )]
 
+mod conformance;
 mod crash;
 mod fixtures;
 mod ranking;
@@ -24,6 +25,8 @@ struct Cli {
 /// One variant and one module per task, in alphabetical order.
 #[derive(Subcommand)]
 enum Task {
+    /// Run files of recorded vectors and explain every difference.
+    Conformance(conformance::Args),
     /// Lose power, kill writers, fill disks; check that nothing acknowledged is lost.
     Crash(crash::Args),
     /// Write the generated sessions of `fixtures/`, or check that they are fresh.
@@ -36,6 +39,7 @@ enum Task {
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
+        Task::Conformance(args) => conformance::run(&args),
         Task::Crash(args) => crash::run(&args),
         Task::Fixtures(args) => fixtures::run(&args),
         Task::Ranking(args) => ranking::run(&args),

@@ -8,6 +8,7 @@ pub mod keep_context;
 pub mod line;
 pub mod line_set;
 pub mod marker;
+mod numbered;
 pub mod parameters;
 pub mod plan;
 pub mod prepare;

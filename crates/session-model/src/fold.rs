@@ -90,6 +90,12 @@ impl SessionLog {
     pub fn context(&self, leaf: &Leaf, profile: Profile) -> Result<Context<'_>, FoldError> {
         apply::fold(self, self.resolve(leaf)?, profile)
     }
+
+    /// The message that an entry puts into a context by itself; `None` for entries that put none, and for
+    /// compactions, whose text depends on the fold. Masks are not applied.
+    pub fn context_message(&self, ix: EntryIx) -> Option<Message<'_>> {
+        apply::message_of(self.entry(ix).ok()?)
+    }
 }
 
 impl<'l> Context<'l> {

@@ -16,7 +16,7 @@ use crate::EntryIx;
 use crate::fold::Context;
 use crate::message::{AssistantMessage, ToolCall};
 
-pub use wrappers::Wrappers;
+pub use wrappers::{Around, Wrappers};
 
 /// One message of a model call.
 #[derive(Clone, Debug)]

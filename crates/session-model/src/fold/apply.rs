@@ -182,7 +182,7 @@ fn remote_history<'l>(raw: &Raw<'l>) -> Option<RemoteHistory<'l>> {
 }
 
 /// The message that an entry puts into the context.
-fn message_of(entry: Entry<'_>) -> Option<Message<'_>> {
+pub(super) fn message_of(entry: Entry<'_>) -> Option<Message<'_>> {
     let timestamp = crate::time::unix_millis(&entry.timestamp);
     match entry.body {
         EntryBody::Message(message) => Some(*message),
