@@ -6,6 +6,7 @@ mod faults;
 mod finding;
 mod modes;
 mod properties;
+mod resuming;
 mod shared;
 mod support;
 mod truncation;
