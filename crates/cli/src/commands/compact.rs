@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::{Instant, SystemTime};
 
 use foldline_compaction_core::verbatim::{
-    self, Demand, NotSmaller, Parameters, Preparation, Rung, Share, SmallRegion, VerbatimCompaction,
+    self, Demand, NotSmaller, Parameters, Preparation, RangePlan, Rung, Share, SmallRegion,
+    VerbatimCompaction,
 };
 use foldline_session_model::log::Migration;
 use foldline_session_model::tokens::Heuristic;
@@ -91,12 +92,14 @@ pub(crate) fn run(args: &args::Compact, format: Format) -> Result<Status, Comman
     }
 
     progress.step("Choosing lines");
-    let plan = verbatim::extractive(&preparation);
+    let chosen = verbatim::extractive(&preparation);
+    let plan = RangePlan {
+        dropped: chosen.dropped,
+        ..RangePlan::new(chosen.ranges, Rung::Extractive)
+    };
     let finished = verbatim::finish(
         &preparation,
-        &plan.ranges,
-        &Rung::Extractive,
-        &plan.dropped,
+        &plan,
         Demand::Any,
         preparation.tokens_before(),
         &Heuristic,

@@ -1,5 +1,7 @@
 //! What a verbatim compaction is asked for (spec "Verbatim", section 7).
 
+use std::fmt;
+
 use serde::{Serialize, Serializer};
 
 /// The default share of lines to keep.
@@ -59,6 +61,40 @@ pub struct Parameters {
     pub budget: Option<Share>,
 }
 
+/// One layer of parameters as it was written: settings of a user, of a project, or options of a call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ParameterLayer {
+    /// `compression_ratio`: above 0 and below 1.
+    pub ratio: Option<f64>,
+    /// `preserve_recent`: rounded down, at least 0.
+    pub preserve_recent: Option<f64>,
+    /// `query`: anything that is not blank.
+    pub query: Option<String>,
+    /// `budget`: above 0 and below 1.
+    pub budget: Option<f64>,
+}
+
+/// A value that was not taken. The one below it holds instead, never a constant over a configured value
+/// (spec "Verbatim", section 20, 10).
+#[derive(Clone, Debug, PartialEq)]
+pub struct BadParameter {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: f64,
+}
+
+impl fmt::Display for BadParameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rule = if self.name == "preserve_recent" {
+            "must be a number"
+        } else {
+            "must be above 0 and below 1"
+        };
+        write!(f, "{} {} is not taken: it {rule}", self.name, self.value)
+    }
+}
+
 impl Parameters {
     /// The defaults, with a focus.
     pub fn with_query(query: impl Into<String>) -> Self {
@@ -69,4 +105,62 @@ impl Parameters {
             budget: None,
         }
     }
+
+    /// Lays layers over the defaults, the last one on top. `last_user_text` is the focus if no layer names one.
+    /// Values that cannot be taken are returned and change nothing.
+    pub fn merge(layers: &[ParameterLayer], last_user_text: Option<&str>) -> (Self, Vec<BadParameter>) {
+        let mut bad = Vec::new();
+        let mut merged = Self::with_query(
+            last_user_text
+                .map(str::trim)
+                .filter(|t| !t.is_empty())
+                .unwrap_or(DEFAULT_QUERY),
+        );
+        for layer in layers {
+            if let Some(value) = layer.ratio {
+                match Share::new(value) {
+                    Some(share) => merged.ratio = share,
+                    None => bad.push(BadParameter {
+                        name: "compression_ratio",
+                        value,
+                    }),
+                }
+            }
+            if let Some(value) = layer.preserve_recent {
+                if value.is_finite() {
+                    merged.preserve_recent = whole(value);
+                } else {
+                    bad.push(BadParameter {
+                        name: "preserve_recent",
+                        value,
+                    });
+                }
+            }
+            if let Some(query) = layer.query.as_deref().map(str::trim).filter(|q| !q.is_empty()) {
+                query.clone_into(&mut merged.query);
+            }
+            if let Some(value) = layer.budget {
+                match Share::new(value) {
+                    Some(share) => merged.budget = Some(share),
+                    None => bad.push(BadParameter {
+                        name: "budget",
+                        value,
+                    }),
+                }
+            }
+        }
+        (merged, bad)
+    }
 }
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "float casts saturate"
+)]
+fn whole(value: f64) -> usize {
+    value.max(0.0).floor() as usize
+}
+
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,11 @@ pub struct ExtractiveRanges {
 
 /// Plans a prepared compaction without a model.
 pub fn extractive(preparation: &Preparation<'_, '_>) -> ExtractiveRanges {
+    extractive_within(preparation, target(preparation))
+}
+
+/// Plans a prepared compaction without a model, to a target of the caller's.
+pub(crate) fn extractive_within(preparation: &Preparation<'_, '_>, target: Target) -> ExtractiveRanges {
     let region = preparation.region();
     let open_errors = open_errors(preparation);
     let changed = changed_paths(preparation);
@@ -30,7 +35,7 @@ pub fn extractive(preparation: &Preparation<'_, '_>) -> ExtractiveRanges {
         open_errors: &open_errors,
         changed_paths: &changed_paths,
     });
-    let plan = extractive::plan(region, preparation.tail_text(), target(preparation), floors);
+    let plan = extractive::plan(region, preparation.tail_text(), target, floors);
     ExtractiveRanges {
         ranges: plan.ranges,
         dropped: dropped_lines(region, &plan.dropped),

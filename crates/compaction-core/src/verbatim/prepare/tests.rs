@@ -6,6 +6,7 @@ use foldline_session_model::tree::Leaf;
 use foldline_session_model::{EntryDraft, Envelope};
 use proptest::prelude::*;
 
+use crate::verbatim::RangePlan;
 use crate::verbatim::{
     Demand, LinePart, NotSmaller, Nothing, Parameters, Rung, SectionKind, SmallRegion, ValidatedRanges,
     extractive, finish, prepare,
@@ -68,12 +69,13 @@ fn compacted(text: &str, id: &str, ratio: f64) -> String {
     parameters.ratio = crate::verbatim::Share::new(ratio).unwrap();
     let preparation = prepare(&context, parameters, SmallRegion::Allow, &Heuristic).unwrap();
     let plan = extractive(&preparation);
-    let rung = Rung::Extractive;
+    let plan = RangePlan {
+        dropped: plan.dropped,
+        ..RangePlan::new(plan.ranges, Rung::Extractive)
+    };
     let done = finish(
         &preparation,
-        &plan.ranges,
-        &rung,
-        &plan.dropped,
+        &plan,
         Demand::Any,
         preparation.tokens_before(),
         &Heuristic,
@@ -244,9 +246,7 @@ fn what_does_not_pay_is_not_committed() {
     let finish = |ranges: &ValidatedRanges, demand| {
         finish(
             &preparation,
-            ranges,
-            &Rung::Planned,
-            &[],
+            &RangePlan::new(ranges.clone(), Rung::Planned),
             demand,
             preparation.tokens_before(),
             &Heuristic,
@@ -311,7 +311,8 @@ proptest! {
             };
             let all: u64 = region.iter().map(|(text, marker)| count(text, *marker)).sum();
             let plan = extractive(&preparation);
-            let Ok(done) = finish(&preparation, &plan.ranges, &Rung::Extractive, &plan.dropped, Demand::Any,
+            let plan = RangePlan { dropped: plan.dropped, ..RangePlan::new(plan.ranges, Rung::Extractive) };
+            let Ok(done) = finish(&preparation, &plan, Demand::Any,
                 preparation.tokens_before(), &Heuristic) else { break };
             let mut rest = region.iter();
             let mut counted = 0;
