@@ -48,6 +48,7 @@ fn candidate(name: &str, window: u64) -> Candidate {
     }
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "answers are results")]
 fn reply(text: &str, stop: StopReason) -> Result<LlmReply, CallFailure> {
     let blocks = vec![AssistantBlock::Text {
         text: text.to_owned().into(),
@@ -155,7 +156,15 @@ fn ladders_go_as_far_as_they_may() {
     let free = LastRung::ModelFree { limit: None };
     let one = || vec![candidate("acme/large", 0)];
     let two = || vec![candidate("acme/large", 0), candidate("beta/small", 0)];
-    let table: &[(Vec<Candidate>, Climb, LastRung, &[&str], &[&str], &str)] = &[
+    type Row<'r> = (
+        Vec<Candidate>,
+        Climb,
+        LastRung,
+        &'r [&'r str],
+        &'r [&'r str],
+        &'r str,
+    );
+    let table: &[Row<'_>] = &[
         (
             one(),
             Climb::OneRequest,

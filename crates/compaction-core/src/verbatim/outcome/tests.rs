@@ -8,6 +8,7 @@ use foldline_session_model::LineNumber;
 use super::{CallFailure, Category, Outcome, Retries, outcome};
 use crate::verbatim::{LineRange, Region, View};
 
+#[allow(clippy::unnecessary_wraps, reason = "answers are results")]
 fn reply(texts: &[&str], stop: StopReason, usage: Usage) -> Result<LlmReply, CallFailure> {
     let blocks = texts
         .iter()
