@@ -25,6 +25,41 @@ pub struct Envelope {
     pub timestamp: String,
 }
 
+/// The header of a new session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderDraft {
+    /// The session's id.
+    pub id: String,
+    /// The time, in the form of [`Envelope::timestamp`].
+    pub timestamp: String,
+    /// The working folder.
+    pub cwd: String,
+    /// The session that it comes from: its path, as pi and atomic write it.
+    pub parent_session: Option<String>,
+    /// The title, of sessions that have one in their header.
+    pub title: Option<String>,
+}
+
+impl HeaderDraft {
+    /// The header as one line of JSON, without a newline.
+    pub fn line(&self) -> String {
+        let mut line = String::from("{\"type\":\"session\",\"version\":3");
+        let mut text = |key: &str, value: Option<&str>| {
+            if let Some(value) = value {
+                line.push_str(key);
+                write_string(&mut line, value);
+            }
+        };
+        text(",\"id\":", Some(&self.id));
+        text(",\"timestamp\":", Some(&self.timestamp));
+        text(",\"cwd\":", Some(&self.cwd));
+        text(",\"parentSession\":", self.parent_session.as_deref());
+        text(",\"title\":", self.title.as_deref());
+        line.push('}');
+        line
+    }
+}
+
 /// The content of a `compaction` entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactionDraft {
@@ -91,6 +126,26 @@ impl EntryDraft {
             entry.raw("data", data);
         }
         entry
+    }
+
+    /// A leaf move: a `custom` entry that is the last record, and so the leaf, of a reopened session. `from` is the
+    /// leaf that was left (D15).
+    pub fn leaf_move(from: Option<&EntryId>) -> Self {
+        let mut data = String::from("{\"from\":");
+        match from {
+            Some(from) => write_string(&mut data, from.as_str()),
+            None => data.push_str("null"),
+        }
+        data.push('}');
+        Self::custom(crate::fold::LEAF_TYPE, Some(&data))
+    }
+
+    /// A revocation: from here on the fold treats `target` as absent (D15).
+    pub fn revocation(target: &EntryId) -> Self {
+        let mut data = String::from("{\"entryId\":");
+        write_string(&mut data, target.as_str());
+        data.push('}');
+        Self::custom(crate::fold::REVOKE_TYPE, Some(&data))
     }
 
     /// A `message` entry. `message` is JSON of a message object.

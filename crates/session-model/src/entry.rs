@@ -1,6 +1,7 @@
 //! Entries: the records that form the tree of a session (spec "Session model", 1.4 and 1.5).
 
 pub(crate) mod decode;
+mod evicted;
 mod kind;
 #[cfg(test)]
 mod tests;
@@ -11,6 +12,7 @@ use crate::Tokens;
 use crate::json::Raw;
 use crate::message::{Content, Message};
 
+pub use evicted::Evicted;
 pub use kind::EntryKind;
 
 /// One decoded entry. Everything borrows from its line where it can.

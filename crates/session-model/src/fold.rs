@@ -10,6 +10,9 @@ mod profile;
 mod state;
 #[cfg(test)]
 mod tests;
+mod undo;
+
+use std::ops::Range;
 
 use crate::log::SessionLog;
 use crate::message::Message;
@@ -19,6 +22,7 @@ use crate::{EntryIx, Tokens};
 pub use marks::{LEAF_TYPE, PRUNE_TYPE, REVOKE_TYPE};
 pub use profile::Profile;
 pub use state::{Completeness, ModelRef, State};
+pub use undo::Undo;
 
 pub(crate) use apply::is_elided;
 pub(crate) use marks::revoked_by;
@@ -35,6 +39,8 @@ pub struct Context<'l> {
     pub path: Vec<EntryIx>,
     /// The messages in order. Those of the kept tail are there also if the compaction brings a provider's own history.
     pub items: Vec<ContextItem<'l>>,
+    /// Which of `items` are the kept tail: what stands before the compaction in the log.
+    pub kept_tail: Range<usize>,
     /// The compaction that `items` begins with, if one is active.
     pub compaction: Option<EntryIx>,
     /// Which compactions count.

@@ -12,10 +12,11 @@ pub mod model_call;
 pub mod tail;
 #[cfg(test)]
 mod testing;
+pub mod text;
 mod time;
 pub mod tokens;
 pub mod tree;
 mod units;
 
-pub use draft::{Author, CompactionDraft, Display, EntryDraft, Envelope};
+pub use draft::{Author, CompactionDraft, Display, EntryDraft, Envelope, HeaderDraft};
 pub use units::{ByteLen, EntryId, EntryIx, LineNumber, Tokens};

@@ -6,6 +6,8 @@
 
 mod convert;
 mod pairs;
+mod request;
+mod target;
 #[cfg(test)]
 mod tests;
 mod wrappers;
@@ -14,7 +16,8 @@ use std::borrow::Cow;
 
 use crate::EntryIx;
 use crate::fold::Context;
-use crate::message::{AssistantMessage, ToolCall};
+use crate::message::{AssistantMessage, RemoteHistory, ToolCall};
+use crate::model_call::Origin;
 
 pub use wrappers::{Around, Wrappers};
 
@@ -96,6 +99,16 @@ pub enum LlmBlock<'c> {
         id: Cow<'c, str>,
         /// The call.
         call: &'c ToolCall<'c>,
+    },
+    /// History that a provider compacted itself, in place of a summary and of the kept tail. Only in views for a model
+    /// that can read it.
+    RemoteHistory {
+        /// The items, to be sent as they are.
+        history: &'c RemoteHistory<'c>,
+        /// The model that reads them.
+        target: Origin,
+        /// The wrapped summary, for one more try if the provider refuses the items.
+        fallback: Cow<'c, str>,
     },
     /// A block of a type that this crate does not know.
     Unknown {

@@ -1,5 +1,8 @@
 //! How many tokens something costs: estimates, and what providers measured.
 
+#[cfg(feature = "bpe")]
+mod bpe;
+mod fragments;
 mod heuristic;
 mod per_four;
 #[cfg(test)]
@@ -8,6 +11,8 @@ mod tests;
 use crate::Tokens;
 use crate::message::Message;
 
+#[cfg(feature = "bpe")]
+pub use bpe::{Bpe, Vocabulary};
 pub use heuristic::Heuristic;
 pub use per_four::CharsPerFour;
 

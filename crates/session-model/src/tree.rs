@@ -1,10 +1,17 @@
 //! The tree that the entries of a log form: paths, children, common ancestors (spec "Session model", 4).
 
+mod fork;
+mod labels;
+mod plan;
 #[cfg(test)]
 mod tests;
 
 use crate::log::{Parent, SessionLog};
 use crate::{EntryId, EntryIx};
+
+pub use fork::ForkError;
+pub use labels::{LabelOf, Labels};
+pub use plan::Append;
 
 /// Which entry a reader stands on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

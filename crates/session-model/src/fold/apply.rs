@@ -20,9 +20,11 @@ pub(super) fn fold(
     let (boundary, profile) = newest_compaction(log, &path, &marks, profile)?;
     let mut items = Vec::with_capacity(path.len());
     let mut from = 0;
+    let mut boundary_at = 0;
     let mut compaction = None;
     if let Some((at, entry, found)) = boundary {
         compaction = path.get(at).copied();
+        boundary_at = at;
         from = tail_start(log, &path, at, &found, profile);
         if let Some(source) = compaction {
             let message = boundary_message(&entry, *found, profile);
@@ -35,6 +37,8 @@ pub(super) fn fold(
             }
         }
     }
+    let kept_from = items.len();
+    let mut kept_to = items.len();
     for (at, &source) in path.iter().enumerate().skip(from) {
         if !matches!(
             log.kind(source),
@@ -58,12 +62,16 @@ pub(super) fn fold(
             at,
             &marks,
         ));
+        if at < boundary_at {
+            kept_to = items.len();
+        }
     }
     Ok(Context {
         log,
         leaf,
         path,
         items,
+        kept_tail: kept_from..kept_to,
         compaction,
         profile,
     })
@@ -159,6 +167,7 @@ json_object! {
 json_object! {
     struct RawRemote {
         "provider" => provider: Cow<'a, str>,
+        "model" => model: Cow<'a, str>,
         "replacementHistory" => items: Raw<'a>,
     }
 }
@@ -178,7 +187,11 @@ fn remote_history<'l>(raw: &Raw<'l>) -> Option<RemoteHistory<'l>> {
     let items = remote.items?;
     let list = items.get();
     let empty = list.trim_start_matches('[').trim_start().starts_with(']');
-    (list.starts_with('[') && !empty).then_some(RemoteHistory { provider, items })
+    (list.starts_with('[') && !empty).then_some(RemoteHistory {
+        provider,
+        model: remote.model,
+        items,
+    })
 }
 
 /// The message that an entry puts into the context.

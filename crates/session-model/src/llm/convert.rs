@@ -68,6 +68,10 @@ fn visible_blocks<'c>(content: &'c Content<'_>) -> Vec<LlmBlock<'c>> {
 fn block<'c>(block: &'c Block<'_>) -> LlmBlock<'c> {
     match block {
         Block::Text { text, .. } => LlmBlock::Text(Cow::Borrowed(text)),
+        // What a reference stands for is not in the session, and no provider can follow it.
+        Block::Image { data, mime_type } if data.starts_with("blob:") => LlmBlock::Text(Cow::Owned(format!(
+            "[A picture ({mime_type}) stood here. It was stored outside of the session and is not available.]"
+        ))),
         Block::Image { data, mime_type } => LlmBlock::Image { data, mime_type },
         Block::Thinking {
             thinking,

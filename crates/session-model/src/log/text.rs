@@ -1,6 +1,9 @@
 //! The log as text, to be written.
 
+use std::borrow::Cow;
+
 use super::{FinalNewline, Migration, SessionLog};
+use crate::EntryIx;
 use crate::entry::EntryKind;
 use crate::json::splice::{self, Edit};
 use crate::log::header::WRITTEN_VERSION;
@@ -50,15 +53,8 @@ impl SessionLog {
             while let Some(ix) = next.next_if(|ix| self.head(*ix).is_some_and(|h| h.start < span.end as u64))
             {
                 let entry = self.raw_line(ix);
-                if let Some(message) = self.patched.get(&ix.0) {
-                    let edit = [Edit::Set {
-                        key: "message",
-                        json: message.to_string(),
-                        after: "timestamp",
-                    }];
-                    let text = splice::edit(entry, &edit)
-                        .unwrap_or_else(|_| String::from_utf8_lossy(entry).into_owned());
-                    push_line(&mut out, text.as_bytes());
+                if self.patched.contains_key(&ix.0) {
+                    push_line(&mut out, &self.written_line(ix));
                     plain = false;
                 } else if entry.len() != line.len() {
                     // One of several records on a line, or a record beside other text: a line of its own.
@@ -81,6 +77,20 @@ impl SessionLog {
             }
         }
         Some(out)
+    }
+
+    /// An entry's line with its patches applied.
+    pub(crate) fn written_line(&self, ix: EntryIx) -> Cow<'_, [u8]> {
+        let line = self.raw_line(ix);
+        let Some(message) = self.patched.get(&ix.0) else {
+            return Cow::Borrowed(line);
+        };
+        let edit = [Edit::Set {
+            key: "message",
+            json: message.to_string(),
+            after: "timestamp",
+        }];
+        Cow::Owned(splice::edit(line, &edit).map_or_else(|_| line.to_vec(), String::into_bytes))
     }
 
     fn written_header(&self, line: &[u8]) -> Vec<u8> {
@@ -119,7 +129,7 @@ impl SessionLog {
     }
 
     /// Whether an entry is of a kind that a reader could have in its context.
-    pub fn may_be_visible(&self, ix: crate::EntryIx) -> bool {
+    pub fn may_be_visible(&self, ix: EntryIx) -> bool {
         EntryKind::may_be_visible(self.kind(ix))
     }
 }

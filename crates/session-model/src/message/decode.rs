@@ -343,7 +343,7 @@ own! {
     FileMention { files; copy timestamp }
     MentionedFile { path, content, image }
     SummaryText { summary, from_id, remote_history; copy tokens_before, timestamp }
-    RemoteHistory { provider, items }
+    RemoteHistory { provider, model, items }
     VerbatimBoundary { text, details; copy timestamp }
     UnknownMessage { role, content }
     ToolCall { id, name, arguments, thought_signature }

@@ -1,10 +1,10 @@
 //! The estimate by script (spec "Pruning", 2): a CJK character or a supplementary one costs a token, four other
 //! UTF-16 units cost one.
 
-use super::{IMAGE_TOKENS, TokenCounter};
+use super::TokenCounter;
+use super::fragments::each_fragment;
 use crate::Tokens;
-use crate::json::stringify;
-use crate::message::{Block, Content, Message};
+use crate::message::Message;
 
 /// The default estimator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,24 +18,30 @@ struct Count {
 }
 
 impl Count {
+    /// Counts by blocks, so that the compiler can use wide instructions: what a character costs follows from its
+    /// first byte, except for the few first bytes whose range holds characters of both kinds.
     fn add(&mut self, text: &str) {
-        let mut bytes = text.as_bytes();
-        while !bytes.is_empty() {
-            // Whole runs of ASCII are one unit a byte.
-            let ascii = ascii_prefix(bytes);
-            self.other += ascii as u64;
-            bytes = &bytes[ascii..];
-            let rest = bytes.iter().position(u8::is_ascii).unwrap_or(bytes.len());
-            let (run, after) = bytes.split_at(rest);
-            for c in std::str::from_utf8(run).unwrap_or_default().chars() {
-                if is_dense(c) {
-                    self.dense += 1;
-                } else {
-                    self.other += 1;
+        let bytes = text.as_bytes();
+        let mut characters = 0_u64;
+        let dense_before = self.dense;
+        for (block, chunk) in bytes.chunks(BLOCK).enumerate() {
+            let (mut first, mut dense, mut mixed) = (0_u8, 0_u8, 0_u8);
+            for &b in chunk {
+                first += u8::from(!(0x80..0xC0).contains(&b));
+                dense += u8::from(matches!(b, 0xE5..=0xE9 | 0xEB | 0xEC | 0xF0..));
+                mixed += u8::from(is_mixed(b));
+            }
+            characters += u64::from(first);
+            self.dense += u64::from(dense);
+            if mixed > 0 {
+                for (at, &b) in chunk.iter().enumerate() {
+                    if is_mixed(b) {
+                        self.dense += u64::from(is_dense_sequence(bytes, block * BLOCK + at));
+                    }
                 }
             }
-            bytes = after;
         }
+        self.other += characters - (self.dense - dense_before);
     }
 
     /// One rounding up, over everything that was added.
@@ -44,19 +50,18 @@ impl Count {
     }
 }
 
-fn ascii_prefix(bytes: &[u8]) -> usize {
-    const BLOCK: usize = 32;
-    let mut at = 0;
-    while let Some(block) = bytes.get(at..at + BLOCK) {
-        if !block.is_ascii() {
-            break;
-        }
-        at += BLOCK;
-    }
-    at + bytes[at..]
-        .iter()
-        .position(|b| !b.is_ascii())
-        .unwrap_or(bytes.len() - at)
+/// At most 255, because a block is counted in bytes.
+const BLOCK: usize = 128;
+
+/// Whether some but not all characters with this first byte are dense.
+const fn is_mixed(b: u8) -> bool {
+    matches!(b, 0xE1 | 0xE3 | 0xE4 | 0xEA | 0xED | 0xEF)
+}
+
+/// Whether the three-byte character at this place is dense.
+fn is_dense_sequence(text: &[u8], at: usize) -> bool {
+    let [a, b, c] = [0, 1, 2].map(|i| u32::from(text.get(at + i).copied().unwrap_or(0)));
+    char::from_u32((a & 0x0F) << 12 | (b & 0x3F) << 6 | (c & 0x3F)).is_some_and(is_dense)
 }
 
 const fn is_dense(c: char) -> bool {
@@ -77,62 +82,7 @@ impl TokenCounter for Heuristic {
 
     fn message(&self, message: &Message<'_>) -> Tokens {
         let mut count = Count::default();
-        let mut extra = Tokens::ZERO;
-        match message {
-            Message::User(m) => add_texts(&mut count, &m.content),
-            Message::Custom(m) => add_texts(&mut count, &m.content),
-            Message::Assistant(m) => {
-                for block in m.content.blocks() {
-                    match block {
-                        Block::Text { text, .. } => count.add(text),
-                        Block::Thinking { thinking, .. } => count.add(thinking),
-                        Block::ToolCall(call) => {
-                            count.add(&call.name);
-                            if let Some(arguments) = &call.arguments {
-                                count.add(&stringify(arguments));
-                            }
-                        }
-                        _ => {}
-                    }
-                }
-            }
-            Message::ToolResult(m) => extra = with_images(&mut count, &m.content),
-            Message::HookMessage(m) => extra = with_images(&mut count, &m.content),
-            Message::BashExecution(m) => {
-                count.add(&m.source);
-                count.add(&m.output);
-            }
-            Message::BranchSummary(m) | Message::CompactionSummary(m) => count.add(&m.summary),
-            Message::VerbatimBoundary(m) => count.add(&m.text),
-            // The systems that this estimate comes from count nothing here, so their sizes are too small.
-            // A context must not be: these roles reach the model.
-            Message::Developer(m) => add_texts(&mut count, &m.content),
-            Message::PythonExecution(m) => {
-                count.add(&m.source);
-                count.add(&m.output);
-            }
-            Message::FileMention(m) => {
-                for file in &m.files {
-                    count.add(&file.path);
-                    count.add(&file.content);
-                    if file.image.is_some() {
-                        extra += IMAGE_TOKENS;
-                    }
-                }
-            }
-            Message::Unknown(_) => {}
-        }
+        let extra = each_fragment(message, &mut |text| count.add(text));
         count.tokens() + extra
     }
-}
-
-fn add_texts(count: &mut Count, content: &Content<'_>) {
-    for text in content.texts() {
-        count.add(text);
-    }
-}
-
-fn with_images(count: &mut Count, content: &Content<'_>) -> Tokens {
-    add_texts(count, content);
-    (0..content.image_count()).map(|_| IMAGE_TOKENS).sum()
 }

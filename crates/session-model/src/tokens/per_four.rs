@@ -13,11 +13,7 @@ const IMAGE_UNITS: u64 = 4800;
 
 /// UTF-16 units of a text.
 fn units(text: &str) -> u64 {
-    if text.is_ascii() {
-        text.len() as u64
-    } else {
-        text.encode_utf16().count() as u64
-    }
+    crate::text::utf16_len(text) as u64
 }
 
 fn content_units(content: &Content<'_>) -> u64 {

@@ -60,3 +60,41 @@ proptest::proptest! {
         proptest::prop_assert_eq!(estimate(&[&both]), estimate(&[&a, &b]));
     }
 }
+
+/// The counts by blocks are those of a loop over characters.
+fn by_characters(text: &str) -> u64 {
+    let dense = |c: &char| {
+        let c = u32::from(*c);
+        c >= 0x10000
+            || [
+                0x1100..=0x11FF,
+                0x3000..=0x303F,
+                0x3040..=0x30FF,
+                0x3130..=0x318F,
+                0x3400..=0x4DBF,
+                0x4E00..=0x9FFF,
+                0xAC00..=0xD7AF,
+                0xF900..=0xFAFF,
+                0xFF00..=0xFFEF,
+            ]
+            .iter()
+            .any(|range: &std::ops::RangeInclusive<u32>| range.contains(&c))
+    };
+    let count = text.chars().filter(dense).count() as u64;
+    count + (text.chars().count() as u64 - count).div_ceil(4)
+}
+
+#[test]
+fn every_character_costs_what_its_range_says() {
+    for c in '\0'..=char::MAX {
+        let text: String = std::iter::repeat_n(c, 4).collect();
+        assert_eq!(estimate(&[&text]), by_characters(&text), "{c:?}");
+    }
+}
+
+/// R17: 160 Han characters cost 96 to 160 tokens, 160 ASCII characters 40.
+#[test]
+fn scripts_cost_what_they_cost() {
+    assert!((96..=160).contains(&estimate(&[&"漢".repeat(160)])));
+    assert_eq!(estimate(&[&"a".repeat(160)]), 40);
+}

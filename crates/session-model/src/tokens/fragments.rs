@@ -1,0 +1,68 @@
+//! What of a message is counted (spec "compaction-core", 2.2).
+
+use super::IMAGE_TOKENS;
+use crate::Tokens;
+use crate::json::stringify;
+use crate::message::{Block, Content, Message};
+
+/// Gives each piece of text that counts to `add`, and returns what pictures cost beside it.
+pub(super) fn each_fragment(message: &Message<'_>, add: &mut dyn FnMut(&str)) -> Tokens {
+    match message {
+        Message::User(m) => texts(&m.content, add),
+        Message::Custom(m) => texts(&m.content, add),
+        Message::Assistant(m) => {
+            for block in m.content.blocks() {
+                match block {
+                    Block::Text { text, .. } => add(text),
+                    Block::Thinking { thinking, .. } => add(thinking),
+                    Block::ToolCall(call) => {
+                        add(&call.name);
+                        if let Some(arguments) = &call.arguments {
+                            add(&stringify(arguments));
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Message::ToolResult(m) => return with_images(&m.content, add),
+        Message::HookMessage(m) => return with_images(&m.content, add),
+        Message::BashExecution(m) => {
+            add(&m.source);
+            add(&m.output);
+        }
+        Message::BranchSummary(m) | Message::CompactionSummary(m) => add(&m.summary),
+        Message::VerbatimBoundary(m) => add(&m.text),
+        // The systems that this estimate comes from count nothing here, so their sizes are too small.
+        // A context must not be: these roles reach the model.
+        Message::Developer(m) => texts(&m.content, add),
+        Message::PythonExecution(m) => {
+            add(&m.source);
+            add(&m.output);
+        }
+        Message::FileMention(m) => {
+            let mut extra = Tokens::ZERO;
+            for file in &m.files {
+                add(&file.path);
+                add(&file.content);
+                if file.image.is_some() {
+                    extra += IMAGE_TOKENS;
+                }
+            }
+            return extra;
+        }
+        Message::Unknown(_) => {}
+    }
+    Tokens::ZERO
+}
+
+fn texts(content: &Content<'_>, add: &mut dyn FnMut(&str)) {
+    for text in content.texts() {
+        add(text);
+    }
+}
+
+fn with_images(content: &Content<'_>, add: &mut dyn FnMut(&str)) -> Tokens {
+    texts(content, add);
+    (0..content.image_count()).map(|_| IMAGE_TOKENS).sum()
+}
