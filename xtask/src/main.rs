@@ -5,6 +5,7 @@
     reason = "a task reports to the terminal"
 )]
 
+mod bench;
 mod conformance;
 mod crash;
 mod fixtures;
@@ -25,6 +26,8 @@ struct Cli {
 /// One variant and one module per task, in alphabetical order.
 #[derive(Subcommand)]
 enum Task {
+    /// Measure what is too large for a unit bench.
+    Bench(bench::Args),
     /// Run files of recorded vectors and explain every difference.
     Conformance(conformance::Args),
     /// Lose power, kill writers, fill disks; check that nothing acknowledged is lost.
@@ -39,6 +42,7 @@ enum Task {
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
+        Task::Bench(args) => bench::run(&args),
         Task::Conformance(args) => conformance::run(&args),
         Task::Crash(args) => crash::run(&args),
         Task::Fixtures(args) => fixtures::run(&args),

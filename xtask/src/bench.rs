@@ -1,0 +1,30 @@
+//! `cargo xtask bench`: measurements that need large generated files or whole processes.
+
+mod store;
+
+use std::time::Duration;
+
+/// Measure what is too large for a unit bench.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Resume of a 1 GB session against one of 2 MB, and the listing of 50 sessions of 40 MB.
+    Store(store::Args),
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    match &args.what {
+        What::Store(args) => store::run(args),
+    }
+}
+
+/// The middle one of some durations.
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
