@@ -150,20 +150,22 @@ fn run(
     }
 }
 
+/// Candidates, how far and to what end; answers; then requests and how it ended.
+type Row<'r> = (
+    Vec<Candidate>,
+    Climb,
+    LastRung,
+    &'r [&'r str],
+    &'r [&'r str],
+    &'r str,
+);
+
 /// D6; spec "Verbatim", section 12.
 #[test]
 fn ladders_go_as_far_as_they_may() {
     let free = LastRung::ModelFree { limit: None };
     let one = || vec![candidate("acme/large", 0)];
     let two = || vec![candidate("acme/large", 0), candidate("beta/small", 0)];
-    type Row<'r> = (
-        Vec<Candidate>,
-        Climb,
-        LastRung,
-        &'r [&'r str],
-        &'r [&'r str],
-        &'r str,
-    );
     let table: &[Row<'_>] = &[
         (
             one(),
