@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use foldline_session_model::fold::{Context, Profile};
 use foldline_session_model::log::{LoadError, SessionLog, Trust};
 use foldline_session_model::tree::Leaf;
-use foldline_session_store::{DiskStore, Layout, ReadError, ResolveError, SessionStore as _, Stamp};
+use foldline_session_store::{
+    DiskStore, Layout, ReadError, ResolveError, ResumeError, SessionStore as _, Stamp,
+};
 
 use crate::error::{CommandError, ErrorKind};
 use crate::output;
@@ -31,21 +33,46 @@ impl Session {
         let snapshot = store.read(&path).map_err(|e| read_error(&path, &e))?;
         let stamp = snapshot.stamp();
         let log = SessionLog::load(snapshot, Trust::Validated).map_err(|e| load_error(&path, &e))?;
-        if damage == Damage::Warn
-            && let Some(first) = log.damage().first()
-        {
-            let others = match log.damage().len() - 1 {
+        let session = Self { path, log, stamp };
+        if damage == Damage::Warn {
+            session.warn();
+        }
+        Ok(session)
+    }
+
+    /// Reads only as much of the end of a session as its context needs. Damage before that is not looked at.
+    pub(crate) fn open_tail(store: &DiskStore, name: &str) -> Result<Self, CommandError> {
+        let path = resolve(store, name)?;
+        let reader = store.reader(&path).map_err(|e| read_error(&path, &e))?;
+        let resumed = reader.resume(Profile::Auto).map_err(|e| match e {
+            ResumeError::Read(e) => read_error(&path, &e),
+            ResumeError::Load(e) => load_error(&path, &e),
+            e => CommandError::from_error(ErrorKind::NoSession, &e),
+        })?;
+        let session = Self {
+            path,
+            log: resumed.log,
+            stamp: resumed.stamp,
+        };
+        session.warn();
+        Ok(session)
+    }
+
+    /// Tells a person of damage: what is whole can be worked with.
+    fn warn(&self) {
+        let damage = self.log.damage();
+        if let Some(first) = damage.first() {
+            let others = match damage.len() - 1 {
                 0 => String::new(),
                 n => format!(" (and {n} more; `foldline check` lists them)"),
             };
             output::warning(&format!(
                 "{}:{}: {}{others}",
-                path.display(),
+                self.path.display(),
                 first.line,
                 first.kind
             ));
         }
-        Ok(Self { path, log, stamp })
     }
 
     /// The context at a leaf.

@@ -55,11 +55,14 @@ struct LlmRow<'d> {
 }
 
 pub(crate) fn run(args: &args::Context, format: Format) -> Result<Status, CommandError> {
-    let session = Session::open(&DiskStore::new(), &args.session, Damage::Warn)?;
-    let leaf = args
-        .leaf
-        .as_deref()
-        .map_or(Leaf::Last, |id| Leaf::Entry(id.into()));
+    let store = DiskStore::new();
+    let (session, leaf) = match args.leaf.as_deref() {
+        None => (Session::open_tail(&store, &args.session)?, Leaf::Last),
+        Some(id) => (
+            Session::open(&store, &args.session, Damage::Warn)?,
+            Leaf::Entry(id.into()),
+        ),
+    };
     let context = session.context(&leaf)?;
     match args.format {
         ContextFormat::Messages => {
