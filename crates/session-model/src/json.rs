@@ -6,6 +6,7 @@
 
 mod field;
 pub(crate) mod js;
+mod object;
 mod repair;
 pub(crate) mod splice;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod tests;
 
 pub(crate) use field::{Field, Nullable, Own, Strictly, json_object, read_lenient, read_strict, text_of};
 pub use js::{members, stringify, write_string};
+pub(crate) use object::Object;
 pub(crate) use repair::repaired;
 
 use std::borrow::Cow;

@@ -1,9 +1,12 @@
 #![doc = include_str!("../README.md")]
 
+mod derived;
 mod draft;
 pub mod entry;
+pub mod export;
 pub mod fold;
 mod head;
+pub mod import;
 pub mod json;
 pub mod llm;
 pub mod log;

@@ -27,6 +27,7 @@ pub use append::AppendError;
 pub use damage::{Damage, DamageKind};
 pub use header::{Header, Version};
 pub use scan::Trust;
+pub(crate) use scan::lines;
 
 use index::IdIndex;
 
@@ -320,6 +321,11 @@ impl SessionLog {
                 .unwrap_or(Cow::Borrowed("unknown")),
             kind => Cow::Borrowed(kind.as_str()),
         }
+    }
+
+    /// The message that a patch record put in the place of the entry's own, as JSON.
+    pub(crate) fn patched_message(&self, ix: EntryIx) -> Option<&str> {
+        self.patched.get(&ix.0).map(|message| &**message)
     }
 
     fn head(&self, ix: EntryIx) -> Option<&EntryHead> {

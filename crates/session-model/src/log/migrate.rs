@@ -1,18 +1,16 @@
 //! Version 1 and 2 become version 3, in memory, by splicing top-level members: every other byte stays (D1).
 
-use sha2::{Digest as _, Sha256};
-
 use super::build::{Record, entry_head};
 use super::damage::{Damage, DamageKind};
 use super::scan::{FoundHead, Trust};
 use super::{EntryHead, LoadError, SessionLog, scan};
+use crate::derived::DerivedIds;
 use crate::entry::EntryKind;
 use crate::json::splice::{self, Edit};
 use crate::json::{Field, json_object, write_string};
 use crate::{ByteLen, LineNumber};
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::ops::Range;
 
 /// Rewrites the log's lines. `records` are the entries of a version 1 file; those of version 2 are in the log.
@@ -125,26 +123,11 @@ fn head_of(arena: &mut String, text: &str, start: usize, line: u32) -> Result<En
 /// The ids of a version 1 file: the first 8 hexadecimal digits of a hash of the session's id and the record's
 /// position among the parsed values (the header is 0), more digits on a collision (D1).
 fn ids_of(session: &str, records: &[Record], values: &[Option<usize>]) -> Vec<String> {
-    let mut used = rustc_hash::FxHashSet::default();
+    let mut derived = DerivedIds::new(session);
     let mut ids = vec![String::new(); records.len()];
     for (position, record) in values.iter().enumerate() {
-        let Some(record) = record else { continue };
-        let mut hash = Sha256::new();
-        hash.update(session.as_bytes());
-        hash.update([0]);
-        hash.update(position.to_string().as_bytes());
-        let mut digits = String::with_capacity(64);
-        for byte in hash.finalize() {
-            // Writing to a String cannot fail.
-            let _ = write!(digits, "{byte:02x}");
-        }
-        let id = (8..=digits.len())
-            .map(|len| &digits[..len])
-            .find(|id| !used.contains(*id))
-            .unwrap_or(&digits);
-        used.insert(id.to_owned());
-        if let Some(slot) = ids.get_mut(*record) {
-            id.clone_into(slot);
+        if let Some(slot) = record.and_then(|record| ids.get_mut(record)) {
+            *slot = derived.id(&position.to_string());
         }
     }
     ids
