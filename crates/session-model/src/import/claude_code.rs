@@ -345,10 +345,11 @@ impl<'r> Reader<'r> {
             self.plan.use_earlier_row();
         }
         let metadata = mark.and_then(|(_, metadata)| metadata);
+        let (summary, strategy) = without_wrapper(summary);
         let mut details = String::new();
         let mut object = crate::json::Object::begin(&mut details);
         object
-            .text("strategy", "context-full")
+            .text("strategy", strategy)
             .text("importedFrom", Agent::ClaudeCode.name());
         if let Some(trigger) = metadata.and_then(|metadata| metadata.trigger.as_deref()) {
             object.text("trigger", trigger);
@@ -359,7 +360,7 @@ impl<'r> Reader<'r> {
             .and_then(|uuid| self.links.entry_of(uuid))
             .and_then(|at| self.plan.entry_id(at));
         self.plan.compaction(&CompactionDraft {
-            summary: without_wrapper(summary).to_owned(),
+            summary: summary.to_owned(),
             short_summary: None,
             first_kept,
             tokens_before: tokens(metadata.and_then(|metadata| metadata.tokens_before)),

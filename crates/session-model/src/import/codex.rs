@@ -375,10 +375,11 @@ impl<'r> Reader<'r> {
             self.plan.drop("compacted", DropReason::NoSummary);
             return;
         }
+        let (summary, strategy) = without_wrapper(summary);
         let mut details = String::new();
         let mut object = Object::begin(&mut details);
         object
-            .text("strategy", "context-full")
+            .text("strategy", strategy)
             .text("importedFrom", Agent::Codex.name());
         object.end();
         let preserve_data = replacement.map(|items| {
@@ -392,7 +393,7 @@ impl<'r> Reader<'r> {
             data
         });
         self.plan.compaction(&CompactionDraft {
-            summary: without_wrapper(summary).to_owned(),
+            summary: summary.to_owned(),
             short_summary: None,
             first_kept: None,
             tokens_before: Tokens::ZERO,

@@ -123,11 +123,18 @@ pub(super) fn data_url(url: &str) -> Option<(&str, &str)> {
     Some((mime_type.strip_suffix(";base64")?, data))
 }
 
-/// The summary without the sentences that an export of this crate put around it.
-pub(super) fn without_wrapper(text: &str) -> &str {
+/// The text of a compaction without the sentences that an export of this crate put around it, and which strategy
+/// these name.
+pub(super) fn without_wrapper(text: &str) -> (&str, &'static str) {
     let wrappers = crate::llm::Wrappers::default();
-    [&wrappers.compaction_summary, &wrappers.verbatim]
-        .into_iter()
-        .find_map(|around| text.strip_prefix(&*around.before)?.strip_suffix(&*around.after))
-        .unwrap_or(text)
+    [
+        (&wrappers.compaction_summary, "context-full"),
+        (&wrappers.verbatim, "verbatim-lines"),
+    ]
+    .into_iter()
+    .find_map(|(around, strategy)| {
+        let inner = text.strip_prefix(&*around.before)?.strip_suffix(&*around.after)?;
+        Some((inner, strategy))
+    })
+    .unwrap_or((text, "context-full"))
 }

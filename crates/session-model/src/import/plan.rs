@@ -107,7 +107,7 @@ impl<'r> Plan<'r> {
         self.rows += 1;
         self.used = false;
         if let Some(timestamp) = timestamp {
-            self.timestamp = timestamp.clone();
+            self.timestamp.clone_from(timestamp);
         }
     }
 
