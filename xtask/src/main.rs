@@ -9,6 +9,7 @@ mod bench;
 mod conformance;
 mod crash;
 mod fixtures;
+mod import_check;
 mod ranking;
 mod tidy;
 mod workspace;
@@ -34,6 +35,8 @@ enum Task {
     Crash(crash::Args),
     /// Write the generated sessions of `fixtures/`, or check that they are fresh.
     Fixtures(fixtures::Args),
+    /// Import the sessions of other agents in a folder; check that every row is accounted for.
+    ImportCheck(import_check::Args),
     /// Compare the extractive ranking with the reference, on its sessions, and time it.
     Ranking(ranking::Args),
     /// Check the rules of the workspace that no compiler knows.
@@ -46,6 +49,7 @@ fn main() -> anyhow::Result<()> {
         Task::Conformance(args) => conformance::run(&args),
         Task::Crash(args) => crash::run(&args),
         Task::Fixtures(args) => fixtures::run(&args),
+        Task::ImportCheck(args) => import_check::run(&args),
         Task::Ranking(args) => ranking::run(&args),
         Task::Tidy => tidy::run(),
     }

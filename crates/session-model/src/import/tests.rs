@@ -139,12 +139,11 @@ fn signatures_and_opaque_blocks_survive() {
 
 #[test]
 fn a_subagents_file_is_its_own_session() {
-    let own: String = CLAUDE_CODE
+    let own: Vec<&str> = CLAUDE_CODE
         .lines()
         .filter(|line| line.contains("\"isSidechain\":true"))
-        .map(|line| format!("{line}\n"))
         .collect();
-    let imported = session(own.as_bytes()).unwrap();
+    let imported = session(own.join("\n").as_bytes()).unwrap();
     assert_accounted(&imported);
     assert_eq!(imported.session_id, "a77");
     assert_eq!(view(&load(&imported)).len(), 2);
