@@ -7,6 +7,7 @@
 mod field;
 pub(crate) mod js;
 mod object;
+mod read;
 mod repair;
 pub(crate) mod splice;
 #[cfg(test)]
@@ -15,7 +16,9 @@ mod tests;
 pub(crate) use field::{Field, Nullable, Own, Strictly, json_object, read_lenient, read_strict, text_of};
 pub use js::{members, stringify, write_string};
 pub(crate) use object::Object;
+pub use read::{elements, number, object, text};
 pub(crate) use repair::repaired;
+pub use splice::{Edit, edit};
 
 use std::borrow::Cow;
 

@@ -19,7 +19,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use crate::entry::{Entry, EntryBody, EntryKind};
-use crate::json::DecodeError;
+use crate::json::{self, DecodeError, Edit};
 use crate::message::Message;
 use crate::{ByteLen, EntryId, EntryIx, LineNumber};
 
@@ -310,6 +310,40 @@ impl SessionLog {
             EntryBody::Message(message) => Some(message),
             _ => None,
         }
+    }
+
+    /// The line of an entry with some of its members changed, patch records applied first; every other byte stays.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if the line is no JSON object.
+    pub fn edited_line(&self, ix: EntryIx, edits: &[Edit<'_>]) -> Result<String, DecodeError> {
+        match self.patched.get(&ix.0) {
+            None => json::edit(self.raw_line(ix), edits),
+            Some(message) => {
+                let patch = Edit::Set {
+                    key: "message",
+                    json: message.to_string(),
+                    after: "timestamp",
+                };
+                json::edit(json::edit(self.raw_line(ix), &[patch])?.as_bytes(), edits)
+            }
+        }
+    }
+
+    /// The message of a `message` entry as JSON, patch records applied; `None` for other entries and for broken
+    /// lines. Text that is no valid Unicode is repaired.
+    pub fn message_json(&self, ix: EntryIx) -> Option<String> {
+        if self.kind(ix) != EntryKind::Message {
+            return None;
+        }
+        if let Some(message) = self.patched.get(&ix.0) {
+            return Some(message.to_string());
+        }
+        let line = json::edit(self.raw_line(ix), &[]).ok()?;
+        let raw: &serde_json::value::RawValue = serde_json::from_str(&line).ok()?;
+        let members = json::object(raw)?;
+        let (_, message) = members.iter().rev().find(|(key, _)| key == "message")?;
+        Some(message.get().to_owned())
     }
 
     /// The type of an entry as it stands in the file, also of a type that this crate does not know.

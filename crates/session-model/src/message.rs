@@ -187,6 +187,20 @@ pub struct MentionedFile<'a> {
     pub content: Cow<'a, str>,
     /// Its picture, if it is one.
     pub image: Option<Block<'a>>,
+    /// Whether `content` is the file's.
+    pub shown: Shown,
+}
+
+/// What the content of a mentioned file is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Shown {
+    /// The file's.
+    #[default]
+    Whole,
+    /// A note that the file stands elsewhere.
+    Duplicate,
+    /// A notice in the place of the file's content.
+    Pruned,
 }
 
 /// A summary of a branch or of compacted history.

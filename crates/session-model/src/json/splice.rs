@@ -52,20 +52,29 @@ pub(crate) fn members_of(text: &str) -> Result<Vec<Member>, DecodeError> {
 
 /// An edit of one top-level member.
 #[derive(Clone, Debug)]
-pub(crate) enum Edit<'e> {
+pub enum Edit<'e> {
     /// Sets the member's value, wherever it stands; a new one goes right after `after`.
     Set {
+        /// The member.
         key: &'e str,
+        /// Its new value as JSON.
         json: String,
+        /// Where a new member goes; at the end if there is no such member.
         after: &'e str,
     },
     /// Removes the member.
-    Remove { key: &'e str },
+    Remove {
+        /// The member.
+        key: &'e str,
+    },
 }
 
-/// Applies edits to a line that is one object. Lines that are no valid Unicode are edited in their repaired
-/// form: bytes that no reader could decode are the only ones that change.
-pub(crate) fn edit(line: &[u8], edits: &[Edit<'_>]) -> Result<String, DecodeError> {
+/// Applies edits to a text that is one object; every other byte stays. Text that is no valid Unicode is edited in
+/// its repaired form: bytes that no reader could decode are the only ones that change.
+///
+/// # Errors
+/// [`DecodeError`] if the text is no object.
+pub fn edit(line: &[u8], edits: &[Edit<'_>]) -> Result<String, DecodeError> {
     let mut text = match std::str::from_utf8(line) {
         Ok(text) => text.to_owned(),
         Err(_) => repaired(line).into_owned(),

@@ -1,6 +1,7 @@
 //! The log as text, to be written.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use super::{FinalNewline, Migration, SessionLog};
 use crate::EntryIx;
@@ -27,16 +28,23 @@ impl SessionLog {
     ///
     /// `None` for a version that is never written.
     pub fn to_written_form(&self) -> Option<Vec<u8>> {
+        self.to_written_form_with(&BTreeMap::new())
+    }
+
+    /// The same with other lines in the place of some entries: whole objects, without a newline.
+    ///
+    /// `None` for a version that is never written.
+    pub fn to_written_form_with(&self, replaced: &BTreeMap<EntryIx, String>) -> Option<Vec<u8>> {
         match self.disk.migration {
             Migration::ReadOnly => return None,
-            Migration::NotNeeded => {
+            Migration::NotNeeded if replaced.is_empty() => {
                 let mut out = self.bytes.clone();
                 if out.last().is_some_and(|b| *b != b'\n') {
                     out.push(b'\n');
                 }
                 return Some(out);
             }
-            Migration::Needed => {}
+            Migration::NotNeeded | Migration::Needed => {}
         }
         let mut out = Vec::with_capacity(self.bytes.len());
         let mut header_done = false;
@@ -53,7 +61,10 @@ impl SessionLog {
             while let Some(ix) = next.next_if(|ix| self.head(*ix).is_some_and(|h| h.start < span.end as u64))
             {
                 let entry = self.raw_line(ix);
-                if self.patched.contains_key(&ix.0) {
+                if let Some(line) = replaced.get(&ix) {
+                    push_line(&mut out, line.as_bytes());
+                    plain = false;
+                } else if self.patched.contains_key(&ix.0) {
                     push_line(&mut out, &self.written_line(ix));
                     plain = false;
                 } else if entry.len() != line.len() {

@@ -61,6 +61,8 @@ pub struct ToolCall<'a> {
     pub id: Cow<'a, str>,
     /// The tool.
     pub name: Cow<'a, str>,
+    /// What the tool was called on the wire, where that differs: `customWireName`.
+    pub wire_name: Option<Cow<'a, str>>,
     /// The arguments as written; `None` if the file has none.
     pub arguments: Option<Raw<'a>>,
     /// The provider's signature of the call.

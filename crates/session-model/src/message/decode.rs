@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use super::{
     AssistantMessage, Block, Content, CustomContent, Execution, FileMention, MentionedFile, Message,
-    RecordedUsage, RemoteHistory, StopReason, SummaryText, ToolCall, ToolResult, UnknownMessage, UserMessage,
-    VerbatimBoundary,
+    RecordedUsage, RemoteHistory, Shown, StopReason, SummaryText, ToolCall, ToolResult, UnknownMessage,
+    UserMessage, VerbatimBoundary,
 };
 use crate::entry::decode::tokens;
 use crate::json::{DecodeError, Field, Own, Raw, Strictly, json_object, text_of};
@@ -71,6 +71,8 @@ json_object! {
         "path" => path: Cow<'a, str>,
         "content" => content: Cow<'a, str>,
         "image" => image: Block<'a>,
+        "duplicate" => duplicate: bool,
+        "pruned" => pruned: bool,
     }
 }
 
@@ -86,6 +88,7 @@ json_object! {
         "mimeType" => mime_type: Cow<'a, str>,
         "id" => id: Cow<'a, str>,
         "name" => name: Cow<'a, str>,
+        "customWireName" => wire_name: Cow<'a, str>,
         "arguments" => arguments: Raw<'a>,
         "thoughtSignature" => thought_signature: Cow<'a, str>,
     }
@@ -178,6 +181,7 @@ fn block(raw: RawBlock<'_>) -> Block<'_> {
         Some("toolCall") => Block::ToolCall(ToolCall {
             id: raw.id.unwrap_or_default(),
             name: raw.name.unwrap_or_default(),
+            wire_name: raw.wire_name,
             arguments: raw.arguments,
             thought_signature: raw.thought_signature,
         }),
@@ -320,6 +324,11 @@ fn file(raw: RawFile<'_>) -> MentionedFile<'_> {
         path: raw.path.unwrap_or_default(),
         content: raw.content.unwrap_or_default(),
         image: raw.image.filter(|image| matches!(image, Block::Image { .. })),
+        shown: match (raw.pruned, raw.duplicate) {
+            (Some(true), _) => Shown::Pruned,
+            (_, Some(true)) => Shown::Duplicate,
+            _ => Shown::Whole,
+        },
     }
 }
 
@@ -341,12 +350,12 @@ own! {
     Execution { source, output, full_output_path; copy exit_code, cancelled, truncated, excluded, timestamp }
     CustomContent { custom_type, content, details, attribution; copy display, excluded, timestamp }
     FileMention { files; copy timestamp }
-    MentionedFile { path, content, image }
+    MentionedFile { path, content, image; copy shown }
     SummaryText { summary, from_id, remote_history; copy tokens_before, timestamp }
     RemoteHistory { provider, model, items }
     VerbatimBoundary { text, details; copy timestamp }
     UnknownMessage { role, content }
-    ToolCall { id, name, arguments, thought_signature }
+    ToolCall { id, name, wire_name, arguments, thought_signature }
 }
 
 impl Own for Content<'_> {
