@@ -1,0 +1,66 @@
+//! Commands that answer the same question each time (spec "Pruning", 5.1; defect 4).
+
+use crate::text::{is_space, trim};
+
+/// The command with its blanks folded, if it is one that only looks: a test run, a build, `git status`. Whatever
+/// joins, redirects or substitutes is not looked into.
+pub(super) fn idempotent(command: &str) -> Option<String> {
+    let command = trim(command);
+    if command.contains([';', '&', '|', '\n', '\r', '`', '<', '>']) || command.contains("$(") {
+        return None;
+    }
+    let words: Vec<&str> = command.split(is_space).filter(|word| !word.is_empty()).collect();
+    let rest = match words.as_slice() {
+        ["bun" | "npm" | "pnpm" | "yarn", "run", rest @ ..]
+        | ["bun" | "npm" | "pnpm" | "yarn", rest @ ..] => begins_with(rest, &["test", "build"]),
+        ["git", rest @ ..] => begins_with(rest, &["status"]),
+        ["cargo" | "make" | "just", rest @ ..] => begins_with(rest, &["build"]),
+        _ => false,
+    };
+    rest.then(|| words.join(" "))
+}
+
+/// Whether the first word is one of these, or goes on behind one with something that is no part of a word.
+fn begins_with(words: &[&str], subcommands: &[&str]) -> bool {
+    let Some(first) = words.first() else {
+        return false;
+    };
+    subcommands.iter().any(|name| {
+        first
+            .strip_prefix(name)
+            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::idempotent;
+
+    #[test]
+    fn commands_that_only_look() {
+        for (command, expected) in [
+            ("  bun   test packages/agent ", Some("bun test packages/agent")),
+            ("npm run test:unit", Some("npm run test:unit")),
+            ("bun test-foo", Some("bun test-foo")),
+            ("pnpm build", Some("pnpm build")),
+            ("git status -s", Some("git status -s")),
+            ("cargo build", Some("cargo build")),
+            ("just build x", Some("just build x")),
+            ("cargo test", None),
+            ("npm t", None),
+            ("npm testing", None),
+            ("npm run", None),
+            ("FOO=1 bun test", None),
+            ("git log --oneline", None),
+            ("bun test && echo done", None),
+            ("bun run build > out", None),
+            ("bun test\nrm -r x", None),
+            ("bun test $(cat x)", None),
+            ("bun test `x`", None),
+            ("bun test < x", None),
+            ("", None),
+        ] {
+            assert_eq!(idempotent(command).as_deref(), expected, "{command}");
+        }
+    }
+}

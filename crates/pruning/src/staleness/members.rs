@@ -1,0 +1,56 @@
+//! The members of a JSON object, looked up by key.
+
+use std::borrow::Cow;
+
+use foldline_session_model::json;
+use serde_json::value::RawValue;
+
+/// The members of an object; none if there is no object. Of equal keys the last counts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'a> Members<'a> {
+    pub(crate) fn of(raw: Option<&'a RawValue>) -> Self {
+        Self(raw.and_then(json::object).unwrap_or_default())
+    }
+
+    /// The value; `null` counts as absent.
+    pub(crate) fn get(&self, key: &str) -> Option<&'a RawValue> {
+        let (_, raw) = self.0.iter().rev().find(|(name, _)| name == key)?;
+        (raw.get() != "null").then_some(*raw)
+    }
+
+    pub(crate) fn text(&self, key: &str) -> Option<Cow<'a, str>> {
+        self.get(key).and_then(json::text)
+    }
+
+    pub(crate) fn is_true(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|raw| raw.get() == "true")
+    }
+
+    pub(crate) fn is_false(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|raw| raw.get() == "false")
+    }
+
+    pub(crate) fn elements(&self, key: &str) -> Option<Vec<&'a RawValue>> {
+        self.get(key).and_then(json::elements)
+    }
+
+    /// All members as written, equal keys included.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(Cow<'a, str>, &'a RawValue)> {
+        self.0.iter()
+    }
+
+    /// The path that a call names: the first of three spellings that is there, if it is text.
+    pub(crate) fn path(&self) -> Option<Cow<'a, str>> {
+        let (_, raw) = self.path_member()?;
+        json::text(raw).filter(|path| !path.is_empty())
+    }
+
+    /// The spelling that names the path, with its value.
+    pub(crate) fn path_member(&self) -> Option<(&'static str, &'a RawValue)> {
+        ["path", "file_path", "filePath"]
+            .into_iter()
+            .find_map(|key| self.get(key).map(|raw| (key, raw)))
+    }
+}
