@@ -317,17 +317,7 @@ impl SessionLog {
     /// # Errors
     /// [`DecodeError`] if the line is no JSON object.
     pub fn edited_line(&self, ix: EntryIx, edits: &[Edit<'_>]) -> Result<String, DecodeError> {
-        match self.patched.get(&ix.0) {
-            None => json::edit(self.raw_line(ix), edits),
-            Some(message) => {
-                let patch = Edit::Set {
-                    key: "message",
-                    json: message.to_string(),
-                    after: "timestamp",
-                };
-                json::edit(json::edit(self.raw_line(ix), &[patch])?.as_bytes(), edits)
-            }
-        }
+        json::edit(&self.written_line(ix), edits)
     }
 
     /// The message of a `message` entry as JSON, patch records applied; `None` for other entries and for broken
@@ -336,10 +326,7 @@ impl SessionLog {
         if self.kind(ix) != EntryKind::Message {
             return None;
         }
-        if let Some(message) = self.patched.get(&ix.0) {
-            return Some(message.to_string());
-        }
-        let line = json::edit(self.raw_line(ix), &[]).ok()?;
+        let line = self.edited_line(ix, &[]).ok()?;
         let raw: &serde_json::value::RawValue = serde_json::from_str(&line).ok()?;
         let members = json::object(raw)?;
         let (_, message) = members.iter().rev().find(|(key, _)| key == "message")?;
