@@ -219,6 +219,7 @@ impl Writer<'_> {
                 o.text("id", id).text("name", &call.name);
                 o.raw("input", argument_object(call));
             }),
+            LlmBlock::RemoteHistory { fallback, .. } => text_block(out, fallback),
             LlmBlock::Unknown { .. } => self.omissions.add(OmittedPart::UnknownBlock),
         }
     }

@@ -204,7 +204,10 @@ impl Writer<'_> {
                     self.omissions.add(OmittedPart::Thinking);
                 }
                 LlmBlock::ToolCall { id, call } => self.call(id, call, timestamp),
-                LlmBlock::Unknown { .. } => self.omissions.add(OmittedPart::UnknownBlock),
+                // A provider's history stands in the user's place, never in a message of the model.
+                LlmBlock::RemoteHistory { .. } | LlmBlock::Unknown { .. } => {
+                    self.omissions.add(OmittedPart::UnknownBlock);
+                }
             }
         }
         if self.out.len() == before {
@@ -276,7 +279,9 @@ impl Writer<'_> {
         for block in content {
             let (kind, key, value) = match block {
                 LlmBlock::Text(text) if text.is_empty() => continue,
-                LlmBlock::Text(text) => (text_kind, "text", Cow::Borrowed(&**text)),
+                LlmBlock::Text(text) | LlmBlock::RemoteHistory { fallback: text, .. } => {
+                    (text_kind, "text", Cow::Borrowed(&**text))
+                }
                 LlmBlock::Image { data, mime_type } if is_inline(data) => (
                     "input_image",
                     "image_url",

@@ -76,7 +76,7 @@ fn message(out: &mut String, turn: &Turn<'_>) {
 
 fn block(out: &mut String, block: &LlmBlock<'_>) {
     match block {
-        LlmBlock::Text(text) => fence(out, "text", text),
+        LlmBlock::Text(text) | LlmBlock::RemoteHistory { fallback: text, .. } => fence(out, "text", text),
         LlmBlock::Image { mime_type, .. } => {
             out.push_str("Picture, ");
             span(out, mime_type);

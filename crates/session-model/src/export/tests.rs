@@ -559,7 +559,7 @@ fn a_markdown_document() {
 
 #[test]
 fn pictures_elsewhere_are_named() {
-    let line = r#"{"type":"message","id":"a","parentId":null,"timestamp":"2026-03-01T09:00:00.000Z","message":{"role":"user","content":[{"type":"image","data":"blob:sha256:00","mimeType":"image/png"}]}}"#;
+    let line = r#"{"type":"message","id":"a","parentId":null,"timestamp":"2026-03-01T09:00:00.000Z","message":{"role":"user","content":[{"type":"image","data":"https://pictures.invalid/kettle.png","mimeType":"image/png"}]}}"#;
     let log = load(&format!("{}{line}\n", build(&[])));
     let context = folded(&log);
     for exported in [claude_code(&context, &TARGET), codex(&context, &TARGET)] {
