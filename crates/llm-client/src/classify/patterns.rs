@@ -350,7 +350,7 @@ static SETS: LazyLock<Sets> = LazyLock::new(|| Sets {
     overloaded: set(OVERLOADED.iter().copied()),
     server: set(SERVER.iter().copied()),
     network: set(NETWORK.iter().copied()),
-    too_many: one(r"(?:^|[^\d.,])429(?:$|[^\d.,]|[.,](?:$|\D))"),
+    too_many: one(r"(?:^|[^\d.,])(?<n>429)(?:$|[^\d.,]|[.,](?:$|\D))"),
     no_body: one(r"\(no body\)"),
 });
 
@@ -398,9 +398,10 @@ pub(super) fn excluded(text: &str) -> Option<TextKind> {
 
 /// `429` as a status, not as a number of tokens.
 fn mentions_429(text: &str) -> bool {
-    SETS.too_many.find_iter(text).any(|found| {
-        let rest = text.get(found.end()..).unwrap_or_default().trim_start();
-        !rest.to_ascii_lowercase().starts_with("token")
+    SETS.too_many.captures_iter(text).any(|found| {
+        let end = found.name("n").map_or(text.len(), |number| number.end());
+        let rest = text.get(end..).unwrap_or_default();
+        !rest.trim_start().to_ascii_lowercase().starts_with("token")
     })
 }
 

@@ -188,6 +188,7 @@ fn texts_by_class() {
             "ThrottlingException: Too many tokens, please wait before trying again.",
             RateLimit,
         ),
+        ("429: token limit exceeded", RateLimit),
         ("rate limit reached: too many tokens per minute", RateLimit),
         ("Too many requests", RateLimit),
         ("This request would exceed your account's rate limit", RateLimit),

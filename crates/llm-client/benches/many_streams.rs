@@ -1,0 +1,148 @@
+//! A thousand streams at once on one runtime: how late its tasks run, and what they keep in memory.
+//!
+//! `cargo bench -p foldline-llm-client --bench many_streams`. Needs about 2,100 open files.
+#![allow(clippy::print_stdout, reason = "a bench reports to the terminal")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use foldline_llm_client::endpoint::{Auth, Endpoint, PlainHttp};
+use foldline_llm_client::transport::HttpTransport;
+use foldline_llm_client::{LanguageModel, LlmEvent, ProviderModel};
+use foldline_session_model::model_call::{Api, LlmRequest, ModelProfile, ModelRef};
+use futures::StreamExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+const STREAMS: usize = 1000;
+const DELTAS: usize = 100;
+const PAUSE: Duration = Duration::from_millis(50);
+
+fn main() {
+    // Under `cargo test --benches` there is nothing to measure.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    let serving = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let base = serving.block_on(serve());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(run(&base));
+}
+
+async fn run(base: &str) {
+    let endpoint = Endpoint::new(base, Auth::None, PlainHttp::LoopbackOnly).unwrap();
+    let transport = Arc::new(HttpTransport::new(&endpoint).unwrap());
+    let (done, worst) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let beat = tokio::spawn(heartbeat(Arc::clone(&done), Arc::clone(&worst)));
+    let events = Arc::new(AtomicU64::new(0));
+    let before = resident();
+    let started = Instant::now();
+    let calls: Vec<_> = (0..STREAMS)
+        .map(|_| {
+            let name = ModelRef {
+                provider: "local".to_owned(),
+                id: "m".to_owned(),
+            };
+            let profile = ModelProfile::unknown(name, Api::AnthropicMessages);
+            let model = ProviderModel::with_transport(profile, endpoint.clone(), transport.clone());
+            let events = Arc::clone(&events);
+            tokio::spawn(async move {
+                let request = LlmRequest::from_prompt("s", "p");
+                let mut stream = model.stream(&request, CancellationToken::new()).await.unwrap();
+                while let Some(event) = stream.next().await {
+                    events.fetch_add(1, Ordering::Relaxed);
+                    if let LlmEvent::End(reply) = event.unwrap() {
+                        assert_eq!(reply.text().len(), DELTAS * 6);
+                    }
+                }
+            })
+        })
+        .collect();
+    let mut samples = Vec::new();
+    while calls.iter().any(|call| !call.is_finished()) {
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        samples.push(resident());
+    }
+    for call in calls {
+        call.await.unwrap();
+    }
+    done.store(true, Ordering::SeqCst);
+    let late: Vec<u64> = beat.await.unwrap();
+    let percentile = |share: usize| late.get(late.len() * share / 1000).copied().unwrap_or_default();
+    println!("streams          {STREAMS}");
+    println!("events           {}", events.load(Ordering::SeqCst));
+    println!("time             {:.1} s", started.elapsed().as_secs_f64());
+    println!(
+        "late by (ms)     median {} p99 {} p99.9 {} worst {}",
+        percentile(500),
+        percentile(990),
+        percentile(999),
+        worst.load(Ordering::SeqCst)
+    );
+    println!("memory before    {before} KiB");
+    println!("memory while     {samples:?} KiB");
+}
+
+/// A task that wants to run every 5 ms, and how late it was.
+async fn heartbeat(done: Arc<AtomicBool>, worst: Arc<AtomicU64>) -> Vec<u64> {
+    const BEAT: Duration = Duration::from_millis(5);
+    let mut late = Vec::new();
+    while !done.load(Ordering::SeqCst) {
+        let due = Instant::now() + BEAT;
+        tokio::time::sleep(BEAT).await;
+        let by = u64::try_from(due.elapsed().as_millis()).unwrap_or(u64::MAX);
+        worst.fetch_max(by, Ordering::SeqCst);
+        late.push(by);
+    }
+    late.sort_unstable();
+    late
+}
+
+/// Resident memory in KiB; 0 where the system does not say.
+fn resident() -> u64 {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the bench asks the system, the crate does not"
+    )]
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok())
+        .unwrap_or(0)
+}
+
+async fn serve() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut connection, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut buffer = vec![0; 4096];
+                connection.read(&mut buffer).await.unwrap();
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
+                    data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\"}}\n\n\
+                    data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n";
+                connection.write_all(head.as_bytes()).await.unwrap();
+                for _ in 0..DELTAS {
+                    tokio::time::sleep(PAUSE).await;
+                    let delta = "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"words \"}}\n\n";
+                    connection.write_all(delta.as_bytes()).await.unwrap();
+                }
+                let end = "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\ndata: {\"type\":\"message_stop\"}\n\n";
+                connection.write_all(end.as_bytes()).await.unwrap();
+            });
+        }
+    });
+    base
+}
