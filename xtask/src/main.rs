@@ -8,6 +8,7 @@
 mod bench;
 mod conformance;
 mod crash;
+mod e2e;
 mod fixtures;
 mod import_check;
 mod ranking;
@@ -33,6 +34,8 @@ enum Task {
     Conformance(conformance::Args),
     /// Lose power, kill writers, fill disks; check that nothing acknowledged is lost.
     Crash(crash::Args),
+    /// Talk to a real llama.cpp server through all three APIs.
+    E2e(e2e::Args),
     /// Write the generated sessions of `fixtures/`, or check that they are fresh.
     Fixtures(fixtures::Args),
     /// Import the sessions of other agents in a folder; check that every row is accounted for.
@@ -48,6 +51,7 @@ fn main() -> anyhow::Result<()> {
         Task::Bench(args) => bench::run(&args),
         Task::Conformance(args) => conformance::run(&args),
         Task::Crash(args) => crash::run(&args),
+        Task::E2e(args) => e2e::run(&args),
         Task::Fixtures(args) => fixtures::run(&args),
         Task::ImportCheck(args) => import_check::run(&args),
         Task::Ranking(args) => ranking::run(&args),

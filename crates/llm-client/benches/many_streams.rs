@@ -1,11 +1,12 @@
 //! A thousand streams at once on one runtime: how late its tasks run, and what they keep in memory.
 //!
 //! `cargo bench -p foldline-llm-client --bench many_streams`. Needs about 2,100 open files.
+#![allow(clippy::unwrap_used, reason = "a bench fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a bench reports to the terminal")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use foldline_llm_client::endpoint::{Auth, Endpoint, PlainHttp};
 use foldline_llm_client::transport::HttpTransport;
@@ -14,17 +15,19 @@ use foldline_session_model::model_call::{Api, LlmRequest, ModelProfile, ModelRef
 use futures::StreamExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+/// Streams at once; few when the bench only has to run.
 const STREAMS: usize = 1000;
+const STREAMS_OF_A_TEST: usize = 20;
 const DELTAS: usize = 100;
 const PAUSE: Duration = Duration::from_millis(50);
 
 fn main() {
-    // Under `cargo test --benches` there is nothing to measure.
-    if !std::env::args().any(|argument| argument == "--bench") {
-        return;
-    }
+    let only_runs = std::env::args().any(|argument| argument == "--test")
+        || !std::env::args().any(|argument| argument == "--bench");
+    let streams = if only_runs { STREAMS_OF_A_TEST } else { STREAMS };
     let serving = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -36,10 +39,10 @@ fn main() {
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(run(&base));
+    runtime.block_on(run(&base, streams));
 }
 
-async fn run(base: &str) {
+async fn run(base: &str, streams: usize) {
     let endpoint = Endpoint::new(base, Auth::None, PlainHttp::LoopbackOnly).unwrap();
     let transport = Arc::new(HttpTransport::new(&endpoint).unwrap());
     let (done, worst) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
@@ -47,7 +50,7 @@ async fn run(base: &str) {
     let events = Arc::new(AtomicU64::new(0));
     let before = resident();
     let started = Instant::now();
-    let calls: Vec<_> = (0..STREAMS)
+    let calls: Vec<_> = (0..streams)
         .map(|_| {
             let name = ModelRef {
                 provider: "local".to_owned(),
@@ -79,7 +82,7 @@ async fn run(base: &str) {
     done.store(true, Ordering::SeqCst);
     let late: Vec<u64> = beat.await.unwrap();
     let percentile = |share: usize| late.get(late.len() * share / 1000).copied().unwrap_or_default();
-    println!("streams          {STREAMS}");
+    println!("streams          {streams}");
     println!("events           {}", events.load(Ordering::SeqCst));
     println!("time             {:.1} s", started.elapsed().as_secs_f64());
     println!(
@@ -129,7 +132,7 @@ async fn serve() -> String {
         while let Ok((mut connection, _)) = listener.accept().await {
             tokio::spawn(async move {
                 let mut buffer = vec![0; 4096];
-                connection.read(&mut buffer).await.unwrap();
+                assert!(connection.read(&mut buffer).await.unwrap() > 0);
                 let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
                     data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\"}}\n\n\
                     data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n";

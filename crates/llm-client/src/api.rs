@@ -149,8 +149,8 @@ fn effort(effort: ReasoningEffort) -> Option<&'static str> {
     match effort {
         ReasoningEffort::Unset => None,
         ReasoningEffort::Off => Some("none"),
-        ReasoningEffort::Minimal => Some("minimal"),
-        ReasoningEffort::Low => Some("low"),
+        // `minimal` is known to few models, `low` to all.
+        ReasoningEffort::Minimal | ReasoningEffort::Low => Some("low"),
         ReasoningEffort::Medium => Some("medium"),
         ReasoningEffort::High => Some("high"),
         ReasoningEffort::Max => Some("xhigh"),

@@ -2,6 +2,7 @@
 
 mod api;
 mod candidates;
+mod catalogue;
 pub mod classify;
 pub mod endpoint;
 mod error;
@@ -18,6 +19,7 @@ pub mod transport;
 
 pub use api::{Decoder, UNKNOWN_MAX_OUTPUT, WireRequest, encode};
 pub use candidates::{Advance, CandidateReply, Candidates, CandidatesError, LONG_WAIT};
+pub use catalogue::{Catalogue, CatalogueError, Provider};
 pub use error::LlmError;
 pub use event::{BlockKind, LlmEvent};
 pub use language_model::{EventStream, LanguageModel};

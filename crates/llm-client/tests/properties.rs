@@ -1,4 +1,5 @@
 //! Properties of decoding and classifying.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use bytes::Bytes;
 use foldline_llm_client::classify::{TransportFacts, UserPatterns, classify_failure, retry_hint};

@@ -1,4 +1,5 @@
 //! The client against servers on sockets.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod many;
 mod secrets;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use foldline_llm_client::endpoint::{Auth, Endpoint, PlainHttp};
 use foldline_llm_client::transport::HttpTransport;
 use foldline_llm_client::{LanguageModel, ProviderModel};
 use foldline_session_model::model_call::LlmReply;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::server::{Server, Step, head};

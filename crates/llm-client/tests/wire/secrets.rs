@@ -66,7 +66,7 @@ struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
+        self.0.lock().map_err(|_| std::io::ErrorKind::Other)?.write(bytes)
     }
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
@@ -135,26 +135,26 @@ async fn no_secret_shows_in_logs_errors_or_debug_output() {
         )
         .unwrap()
         .with_header("x-second", SecretString::from(secret.as_str()));
-        write!(shown, "{endpoint:?} {:?}\n", endpoint.scrubber()).unwrap();
+        writeln!(shown, "{endpoint:?} {:?}", endpoint.scrubber()).unwrap();
         let model = ProviderModel::new(profile(api), endpoint.clone()).unwrap();
         for _ in 0..2 {
             let error = model
                 .complete(&request(), CancellationToken::new())
                 .await
                 .unwrap_err();
-            write!(shown, "{error} {error:?}\n").unwrap();
+            writeln!(shown, "{error} {error:?}").unwrap();
         }
         let reply = model
             .complete(&request(), CancellationToken::new())
             .await
             .unwrap();
-        write!(shown, "{reply:?}\n").unwrap();
+        writeln!(shown, "{reply:?}").unwrap();
         let remote = RemoteSummary::new(endpoint).unwrap();
         let error = remote
             .summarize("s", "p", &CancellationToken::new())
             .await
             .unwrap_err();
-        write!(shown, "{error} {error:?}\n").unwrap();
+        writeln!(shown, "{error} {error:?}").unwrap();
         // A key that no header can carry is refused without being shown.
         let broken = format!("{secret}\n{secret}");
         let endpoint = Endpoint::new(
@@ -168,7 +168,7 @@ async fn no_secret_shows_in_logs_errors_or_debug_output() {
             .complete(&request(), CancellationToken::new())
             .await
             .unwrap_err();
-        write!(shown, "{error} {error:?}\n").unwrap();
+        writeln!(shown, "{error} {error:?}").unwrap();
     }
     let log = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
     assert!(log.lines().count() > 100, "the log is on");

@@ -97,7 +97,7 @@ async fn answer(mut connection: TcpStream, steps: &[Step]) -> End {
 /// Reads head and body; `None` when the client closed before.
 async fn read_request(connection: &mut TcpStream) -> Option<String> {
     let mut bytes = Vec::new();
-    let mut buffer = [0; 16 * 1024];
+    let mut buffer = vec![0; 16 * 1024];
     loop {
         let read = connection.read(&mut buffer).await.ok()?;
         if read == 0 {

@@ -1,7 +1,7 @@
 //! Heads: what is sent, bad statuses, headers about waits, redirects.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use foldline_llm_client::endpoint::{Auth, Endpoint, PlainHttp};
 use foldline_llm_client::{
@@ -10,6 +10,7 @@ use foldline_llm_client::{
 use foldline_session_model::Tokens;
 use foldline_session_model::model_call::{Api, ErrorClass, OtherCause, TransientCause};
 use secrecy::SecretString;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wiremock::matchers::{body_string_contains, header, method, path};
 use wiremock::{Mock, MockServer, ResponseTemplate};

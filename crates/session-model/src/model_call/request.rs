@@ -320,6 +320,12 @@ impl<'a> RawJson<'a> {
     }
 }
 
+impl<'a> From<Cow<'a, RawValue>> for RawJson<'a> {
+    fn from(raw: Cow<'a, RawValue>) -> Self {
+        Self(raw)
+    }
+}
+
 impl From<Box<RawValue>> for RawJson<'_> {
     fn from(raw: Box<RawValue>) -> Self {
         Self(Cow::Owned(raw))

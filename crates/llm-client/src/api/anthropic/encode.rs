@@ -300,8 +300,10 @@ fn thinking(
     let forced = matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Tool(_))
         && !request.tools.is_empty();
     match (profile.capabilities.reasoning, request.reasoning) {
-        (ReasoningStyle::Budget | ReasoningStyle::Adaptive, ReasoningEffort::Off) => {
-            (Some(Thinking::Disabled), None, limit)
+        (ReasoningStyle::Budget, ReasoningEffort::Off) => (Some(Thinking::Disabled), None, limit),
+        // Some of these models think always; all of them take a low effort.
+        (ReasoningStyle::Adaptive, ReasoningEffort::Off) => {
+            (None, Some(OutputConfig { effort: "low" }), limit)
         }
         (ReasoningStyle::None | ReasoningStyle::Effort | ReasoningStyle::Switch, _)
         | (_, ReasoningEffort::Unset) => (None, None, limit),
