@@ -5,14 +5,12 @@
 //! transcript is not copied on the way out.
 
 mod error;
-mod from_view;
 mod profile;
 mod reply;
 mod request;
 mod usage;
 
 pub use error::{ErrorClass, OtherCause, TransientCause};
-pub use from_view::request_messages;
 pub use profile::{
     Api, CacheLifetime, Capabilities, ImageInput, MaxTokensField, ModelProfile, ModelRef, Prices,
     PromptCache, ReasoningStyle, SystemRole,
