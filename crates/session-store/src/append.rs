@@ -50,12 +50,12 @@ pub enum Durability {
     Later,
 }
 
-/// Where a line was written.
+/// Where a line, or a group of lines, was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Appended {
     /// Offset of its first byte.
     pub offset: u64,
-    /// Its length without the line break.
+    /// Its length without the line break; of a group, without the last one.
     pub len: u64,
     /// Where a torn tail was moved before.
     pub quarantined: Option<PathBuf>,
@@ -205,14 +205,37 @@ impl SessionWriter {
     /// # Errors
     /// See [`AppendError`]; after any of them the log is as it was.
     pub fn append(&mut self, line: &str, durability: Durability) -> Result<Appended, AppendError> {
-        let head = line::check(line)?;
-        let is_header = head.kind.as_deref() == Some("session");
-        let id = head.id.unwrap_or_default();
-        if !is_header && self.known.contains(&*id) {
-            return Err(AppendError::DuplicateId {
-                session: self.path.clone(),
-                id: id.into_owned(),
-            });
+        self.append_lines(&[line], durability)
+    }
+
+    /// Appends lines that belong together: one write, of all of them, and a commit. What fails is taken back
+    /// whole; only a loss of power in the midst of it can leave the first of them without the others.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; after any of them the log is as it was.
+    pub fn append_group(&mut self, lines: &[&str]) -> Result<Appended, AppendError> {
+        self.append_lines(lines, Durability::Commit)
+    }
+
+    fn append_lines(&mut self, lines: &[&str], durability: Durability) -> Result<Appended, AppendError> {
+        let mut ids: Vec<Box<str>> = Vec::with_capacity(lines.len());
+        let mut starts_with_header = false;
+        for (at, line) in lines.iter().enumerate() {
+            let head = line::check(line)?;
+            let id = head.id.unwrap_or_default();
+            if head.kind.as_deref() == Some("session") {
+                if at > 0 {
+                    return Err(self.header_problem(HeaderProblem::Second));
+                }
+                starts_with_header = true;
+            } else if self.known.contains(&*id) || ids.iter().any(|other| **other == *id) {
+                return Err(AppendError::DuplicateId {
+                    session: self.path.clone(),
+                    id: id.into_owned(),
+                });
+            } else {
+                ids.push(id.into());
+            }
         }
         self.check_unchanged()?;
         let quarantined = self.settle_end()?;
@@ -222,25 +245,28 @@ impl SessionWriter {
             // `settle_end` leaves neither.
             LogEnd::Unknown | LogEnd::Residue(_) => (false, false),
         };
-        if is_header == has_header {
-            let problem = if is_header {
-                HeaderProblem::Second
-            } else {
-                HeaderProblem::Missing
-            };
-            return Err(AppendError::Header {
-                session: self.path.clone(),
-                problem,
+        let offset = self.stamp.len + u64::from(needs_break);
+        if lines.is_empty() {
+            return Ok(Appended {
+                offset,
+                len: 0,
+                quarantined,
             });
         }
+        match (starts_with_header, has_header) {
+            (true, true) => return Err(self.header_problem(HeaderProblem::Second)),
+            (false, false) => return Err(self.header_problem(HeaderProblem::Missing)),
+            _ => {}
+        }
 
-        let mut bytes = Vec::with_capacity(line.len() + 2);
+        let mut bytes = Vec::with_capacity(lines.iter().map(|line| line.len() + 1).sum::<usize>() + 1);
         if needs_break {
             bytes.push(b'\n');
         }
-        bytes.extend_from_slice(line.as_bytes());
-        bytes.push(b'\n');
-        let offset = self.stamp.len + u64::from(needs_break);
+        for line in lines {
+            bytes.extend_from_slice(line.as_bytes());
+            bytes.push(b'\n');
+        }
         self.write_whole(&bytes)?;
         let before = self.stamp.len;
         self.stamp.len += bytes.len() as u64;
@@ -255,14 +281,19 @@ impl SessionWriter {
             });
         }
         self.end = LogEnd::Clean { has_header: true };
-        if !is_header {
-            self.known.insert(id.into());
-        }
+        self.known.extend(ids);
         Ok(Appended {
             offset,
-            len: line.len() as u64,
+            len: bytes.len() as u64 - 1 - u64::from(needs_break),
             quarantined,
         })
+    }
+
+    fn header_problem(&self, problem: HeaderProblem) -> AppendError {
+        AppendError::Header {
+            session: self.path.clone(),
+            problem,
+        }
     }
 
     /// Makes every line appended so far durable.

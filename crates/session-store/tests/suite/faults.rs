@@ -91,6 +91,45 @@ fn check(store: &MemoryStore, told: &Acknowledged, what: &str) {
     assert_eq!(unique.len(), found.len(), "{what}: an entry twice in {found:?}");
 }
 
+#[test]
+fn a_group_is_taken_back_whole_after_any_fault_that_leaves_us_alive() {
+    let group = [entry(3), entry(4)];
+    let lines: Vec<&str> = group.iter().map(String::as_str).collect();
+    for fault in Fault::ALL {
+        for step in 1..=12 {
+            let (store, _) = fresh();
+            store.plan_fault(store.steps() + step, fault);
+            let Ok(mut writer) = store.open(Path::new(SESSION), &options()) else {
+                continue;
+            };
+            let result = writer.append_group(&lines);
+            drop(writer);
+            if store.has_stopped() {
+                store.restart(step);
+            }
+            store.clear_faults();
+            // The next writer cuts what could not be taken back.
+            let mut writer = store.open(Path::new(SESSION), &options()).unwrap();
+            writer.append(&entry(5), Durability::Commit).unwrap();
+            let text = String::from_utf8(store.read(Path::new(SESSION)).unwrap().to_vec()).unwrap();
+            let found = strict_ids(&text);
+            if result.is_ok() {
+                assert_eq!(found, ids(0..6), "{fault:?} at step {step}");
+            } else {
+                // A crash may keep a part of it, in order.
+                assert!(
+                    found.starts_with(&ids(0..3)) && found.ends_with(&ids([5])),
+                    "{found:?}"
+                );
+                assert!(
+                    !found.contains(&"e4".to_owned()) || found.contains(&"e3".to_owned()),
+                    "{found:?}"
+                );
+            }
+        }
+    }
+}
+
 fn steps_of_a_life() -> u64 {
     let (store, mut told) = fresh();
     let before = store.steps();

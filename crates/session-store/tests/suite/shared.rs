@@ -53,6 +53,24 @@ over_both_stores! {
         assert_eq!(writer.stamp(), place.store.reader(&place.session()).unwrap().stamp());
     }
 
+    fn a_group_is_written_whole_or_not_at_all(place: Place) {
+        let place = place.with_entries(1);
+        let mut writer = place.open();
+        let (one, two) = (entry(1), entry(2));
+        let before = place.text();
+        for refused in [[&*one, &*one], [&*one, "{}"], [&*one, HEADER]] {
+            writer.append_group(&refused).unwrap_err();
+            assert_eq!(place.text(), before);
+        }
+        let appended = writer.append_group(&[&one, &two]).unwrap();
+        assert_eq!(place.text(), format!("{before}{one}\n{two}\n"));
+        assert_eq!(appended.offset, before.len() as u64);
+        assert_eq!(appended.len, (one.len() + 1 + two.len()) as u64);
+        writer.append_group(&[&two]).unwrap_err();
+        writer.append_group(&[]).unwrap();
+        assert_eq!(strict_ids(&place.text()), ids(0..3));
+    }
+
     fn an_append_says_where_the_line_is(place: Place) {
         let place = place.with_entries(0);
         let mut writer = place.open();
