@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod commit;
 mod error;
 mod output;
 mod progress;

@@ -1,22 +1,20 @@
 //! `foldline compact`: one compaction of a session.
 
 use std::path::Path;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use foldline_compaction_core::verbatim::{
     self, Demand, NotSmaller, Parameters, Preparation, RangePlan, Rung, Share, SmallRegion,
     VerbatimCompaction,
 };
-use foldline_session_model::log::Migration;
 use foldline_session_model::tokens::Heuristic;
 use foldline_session_model::tree::Leaf;
-use foldline_session_model::{EntryDraft, EntryId, Envelope};
-use foldline_session_store::{
-    CreateError, DiskStore, Durability, Expected, OpenError, OpenOptions, Owner, SessionStore as _,
-};
+use foldline_session_model::{EntryDraft, EntryId};
+use foldline_session_store::DiskStore;
 use serde::Serialize;
 
 use crate::args;
+use crate::commit::{Backup, Commit};
 use crate::error::{CommandError, ErrorKind, Status};
 use crate::output::{self, BOLD, Format, GOOD, grouped};
 use crate::progress::Progress;
@@ -143,86 +141,25 @@ fn commit(
     output: Option<&Path>,
 ) -> Result<Written, CommandError> {
     let log = &session.log;
-    let envelope = Envelope {
-        id: fresh_id(|id| log.find(id).is_some()),
-        parent: log.leaf().map(|leaf| log.entry_id(leaf)),
-        timestamp: now(),
+    let mut commit = Commit::on(session);
+    let leaf = log.leaf().map(|leaf| log.entry_id(leaf));
+    let entry = commit.add(leaf, &EntryDraft::compaction(&compaction.draft));
+    let backup = match output {
+        // The source is the backup: it is not touched.
+        Some(output) => commit
+            .write_copy(store, output)
+            .map(|()| Some(session.path.clone()))?,
+        None => commit
+            .append(store, Backup::Before("compact"))
+            .map_err(|e| match e.kind {
+                ErrorKind::Busy => e.hint("try again when it is done, or write a copy with --output FILE"),
+                _ => e,
+            })?,
     };
-    let line = EntryDraft::compaction(&compaction.draft).line(&envelope);
-    if log.disk_form().migration == Migration::ReadOnly && output.is_none() {
-        let message = format!("{} has a version that is never written", session.path.display());
-        return Err(CommandError::new(ErrorKind::Failed, message));
-    }
-    let read_only = || {
-        CommandError::new(
-            ErrorKind::Failed,
-            format!("{} has a version that is never written", session.path.display()),
-        )
-    };
-    if let Some(output) = output {
-        let text = log.to_written_form().ok_or_else(read_only)?;
-        let mut lines = lines_of(&text).chain([line.as_bytes()]);
-        store.create(output, &mut lines).map_err(|e| match e {
-            CreateError::AlreadyExists(_) => CommandError::from_error(ErrorKind::Usage, &e),
-            e => CommandError::from_error(ErrorKind::Failed, &e),
-        })?;
-        // The source is the backup: it was not touched.
-        return Ok(Written {
-            entry: envelope.id,
-            backup: Some(session.path.display().to_string()),
-        });
-    }
-    let failed = |e: &dyn std::error::Error| CommandError::from_error(ErrorKind::Failed, e);
-    let options = OpenOptions {
-        owner: Owner::this_process(),
-        now: SystemTime::now(),
-        expected: Expected::Exactly(session.stamp),
-    };
-    let mut writer = store.open(&session.path, &options).map_err(|e| match e {
-        OpenError::SessionBusy { .. } | OpenError::ForeignWriter { .. } | OpenError::Changed(_) => {
-            CommandError::from_error(ErrorKind::Busy, &e)
-                .hint("try again when it is done, or write a copy with --output FILE")
-        }
-        e => failed(&e),
-    })?;
-    let backup = if log.disk_form().migration == Migration::Needed {
-        let text = log.to_written_form().ok_or_else(read_only)?;
-        writer
-            .rewrite(&mut lines_of(&text), "migrate", SystemTime::now())
-            .map_err(|e| failed(&e))?
-    } else {
-        writer
-            .backup("compact", SystemTime::now())
-            .map_err(|e| failed(&e))?
-    };
-    writer.append(&line, Durability::Commit).map_err(|e| failed(&e))?;
     Ok(Written {
-        entry: envelope.id,
-        backup: Some(backup.display().to_string()),
+        entry,
+        backup: backup.map(|path| path.display().to_string()),
     })
-}
-
-/// The lines of a text that a file is made of; blank ones are left out.
-fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    text.split(|b| *b == b'\n').filter(|line| !line.is_empty())
-}
-
-/// A new id of 8 hexadecimal digits that is not taken.
-fn fresh_id(taken: impl Fn(&str) -> bool) -> EntryId {
-    for _ in 0..100 {
-        let id = uuid::Uuid::new_v4().simple().to_string();
-        if let Some(id) = id.get(..8).filter(|id| !taken(id)) {
-            return id.into();
-        }
-    }
-    EntryId::from(uuid::Uuid::new_v4().to_string())
-}
-
-/// The time as session files write it.
-fn now() -> String {
-    jiff::Timestamp::now()
-        .strftime("%Y-%m-%dT%H:%M:%S%.3fZ")
-        .to_string()
 }
 
 fn elapsed(started: Instant) -> u64 {
