@@ -1,6 +1,7 @@
 //! New entries as the lines that an append writes (D1): the field names and key order of pi, with `fromExtension`
 //! beside `fromHook`, and an explicit `details.strategy`.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::json::write_string;
@@ -9,7 +10,7 @@ use crate::{EntryId, Tokens};
 /// An entry that is not yet in a log: everything but its id, its parent and its time, which a commit supplies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryDraft {
-    kind: &'static str,
+    kind: Cow<'static, str>,
     /// The body's members as JSON, each beginning with a comma.
     members: String,
 }
@@ -205,15 +206,15 @@ impl EntryDraft {
     }
 
     /// The entry's type.
-    pub fn kind(&self) -> &'static str {
-        self.kind
+    pub fn kind(&self) -> &str {
+        &self.kind
     }
 
     /// The entry as one line of JSON, without a newline.
     pub fn line(&self, envelope: &Envelope) -> String {
         let mut line = String::with_capacity(self.members.len() + 160);
         line.push_str("{\"type\":");
-        write_string(&mut line, self.kind);
+        write_string(&mut line, &self.kind);
         line.push_str(",\"id\":");
         write_string(&mut line, envelope.id.as_str());
         line.push_str(",\"parentId\":");
@@ -228,9 +229,22 @@ impl EntryDraft {
         line
     }
 
+    /// An entry of any type; `members` is JSON without braces.
+    #[cfg(any(test, feature = "notation"))]
+    pub(crate) fn raw_entry(kind: &str, members: &str) -> Self {
+        Self {
+            kind: Cow::Owned(kind.to_owned()),
+            members: if members.is_empty() {
+                String::new()
+            } else {
+                format!(",{members}")
+            },
+        }
+    }
+
     fn new(kind: &'static str) -> Self {
         Self {
-            kind,
+            kind: Cow::Borrowed(kind),
             members: String::new(),
         }
     }

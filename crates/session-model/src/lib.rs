@@ -12,6 +12,8 @@ pub mod llm;
 pub mod log;
 pub mod message;
 pub mod model_call;
+#[cfg(any(test, feature = "notation"))]
+pub mod notation;
 pub mod tail;
 #[cfg(test)]
 mod testing;
