@@ -4,8 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a bench fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a bench reports to the terminal")]
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use foldline_llm_client::endpoint::{Auth, Endpoint, PlainHttp};
@@ -39,7 +41,21 @@ fn main() {
         .enable_all()
         .build()
         .unwrap();
+    // The same beat on a runtime without streams: what the machine itself adds.
+    let idle = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let (done, worst) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let control = idle.spawn(heartbeat(Arc::clone(&done), Arc::clone(&worst)));
     runtime.block_on(run(&base, streams));
+    done.store(true, Ordering::SeqCst);
+    let late = idle.block_on(control).unwrap();
+    println!(
+        "idle runtime     {}",
+        lateness(&late, worst.load(Ordering::SeqCst))
+    );
 }
 
 async fn run(base: &str, streams: usize) {
@@ -48,6 +64,7 @@ async fn run(base: &str, streams: usize) {
     let (done, worst) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let beat = tokio::spawn(heartbeat(Arc::clone(&done), Arc::clone(&worst)));
     let events = Arc::new(AtomicU64::new(0));
+    let longest = Arc::new(AtomicU64::new(0));
     let before = resident();
     let started = Instant::now();
     let calls: Vec<_> = (0..streams)
@@ -59,7 +76,7 @@ async fn run(base: &str, streams: usize) {
             let profile = ModelProfile::unknown(name, Api::AnthropicMessages);
             let model = ProviderModel::with_transport(profile, endpoint.clone(), transport.clone());
             let events = Arc::clone(&events);
-            tokio::spawn(async move {
+            tokio::spawn(Measured::new(Arc::clone(&longest), async move {
                 let request = LlmRequest::from_prompt("s", "p");
                 let mut stream = model.stream(&request, CancellationToken::new()).await.unwrap();
                 while let Some(event) = stream.next().await {
@@ -68,7 +85,7 @@ async fn run(base: &str, streams: usize) {
                         assert_eq!(reply.text().len(), DELTAS * 6);
                     }
                 }
-            })
+            }))
         })
         .collect();
     let mut samples = Vec::new();
@@ -81,19 +98,69 @@ async fn run(base: &str, streams: usize) {
     }
     done.store(true, Ordering::SeqCst);
     let late: Vec<u64> = beat.await.unwrap();
-    let percentile = |share: usize| late.get(late.len() * share / 1000).copied().unwrap_or_default();
     println!("streams          {streams}");
     println!("events           {}", events.load(Ordering::SeqCst));
     println!("time             {:.1} s", started.elapsed().as_secs_f64());
     println!(
-        "late by (ms)     median {} p99 {} p99.9 {} worst {}",
-        percentile(500),
-        percentile(990),
-        percentile(999),
-        worst.load(Ordering::SeqCst)
+        "late by          {}",
+        lateness(&late, worst.load(Ordering::SeqCst))
+    );
+    println!(
+        "longest poll     {:.1} ms of processor time",
+        longest.load(Ordering::SeqCst) as f64 / 1e6
     );
     println!("memory before    {before} KiB");
     println!("memory while     {samples:?} KiB");
+}
+
+/// A task that notes the longest time on the processor between two of its waits: for so long it blocked all
+/// others of its thread. Other than lateness, this does not depend on what else the machine does.
+struct Measured<F> {
+    inner: Pin<Box<F>>,
+    longest: Arc<AtomicU64>,
+}
+
+impl<F> Measured<F> {
+    fn new(longest: Arc<AtomicU64>, inner: F) -> Self {
+        Self {
+            inner: Box::pin(inner),
+            longest,
+        }
+    }
+}
+
+impl<F: Future> Future for Measured<F> {
+    type Output = F::Output;
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let before = thread_time();
+        let polled = self.inner.as_mut().poll(context);
+        self.longest
+            .fetch_max(thread_time().saturating_sub(before), Ordering::Relaxed);
+        polled
+    }
+}
+
+/// Nanoseconds that this thread was on a processor, to the tick; 0 where the system does not say.
+fn thread_time() -> u64 {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the bench asks the system, the crate does not"
+    )]
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    stat.split(' ')
+        .next()
+        .and_then(|time| time.parse().ok())
+        .unwrap_or(0)
+}
+
+fn lateness(late: &[u64], worst: u64) -> String {
+    let percentile = |share: usize| late.get(late.len() * share / 1000).copied().unwrap_or_default();
+    format!(
+        "median {} ms, p99 {} ms, p99.9 {} ms, worst {worst} ms",
+        percentile(500),
+        percentile(990),
+        percentile(999)
+    )
 }
 
 /// A task that wants to run every 5 ms, and how late it was.

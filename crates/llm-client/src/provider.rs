@@ -140,7 +140,12 @@ impl ProviderModel {
         let WireRequest { body, sources } = wire;
         tracing::debug!(model = %self.profile.id, api = %self.profile.api, bytes = body.len(), "sending a request");
         let response = self.transport.send(self.http_request(request, body)).await?;
-        if (200..300).contains(&response.status) {
+        // Some proxies report failures under 200, as one JSON document in place of a stream.
+        let is_document = response
+            .content_type
+            .as_deref()
+            .is_some_and(|kind| kind.starts_with("application/json"));
+        if (200..300).contains(&response.status) && !is_document {
             return Ok((response, sources));
         }
         let mut error = status_error(response, &self.patterns, &self.endpoint.scrubber()).await;

@@ -201,6 +201,43 @@ async fn a_trickle_passes_and_a_hang_does_not() {
 }
 
 #[tokio::test]
+async fn a_failure_under_200_is_a_failure() {
+    let body = r#"{"error":{"message":"prompt is too long: 9 tokens > 8 maximum"}}"#;
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    for (api, _) in STREAMS {
+        let steps = vec![
+            Step::Send(head.clone().into_bytes()),
+            Step::Send(body.as_bytes().to_vec()),
+        ];
+        let server = Server::start(steps).await;
+        let error = model(api, &server.base)
+            .complete(&request(), CancellationToken::new())
+            .await
+            .unwrap_err();
+        assert!(error.class.wants_smaller_request(), "{api}: {error}");
+    }
+}
+
+#[cfg(feature = "rustls")]
+#[tokio::test]
+async fn tls_is_set_up_and_plain_servers_do_not_pass_for_it() {
+    let server = Server::start(vec![Step::Send(head())]).await;
+    let base = server.base.replace("http://", "https://");
+    let error = model(STREAMS[0].0, &base)
+        .complete(&request(), CancellationToken::new())
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.class,
+        ErrorClass::Transient(TransientCause::Network),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn nobody_at_the_address_is_a_network_failure() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
