@@ -1,6 +1,10 @@
 //! Loading never fails on damage and never panics, whatever the bytes.
 
-#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a failed step is a failed test, which reads fixtures"
+)]
 
 use foldline_session_model::fold::Profile;
 use foldline_session_model::llm::{TrailingCalls, Wrappers};
