@@ -11,6 +11,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod undo;
+mod unfolded;
 
 use std::ops::Range;
 

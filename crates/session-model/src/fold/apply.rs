@@ -80,7 +80,7 @@ pub(super) fn fold(
 type Boundary<'l> = (usize, Entry<'l>, Box<Compaction<'l>>);
 
 /// The newest active compaction and its place on the path, and whose rules say so.
-fn newest_compaction<'l>(
+pub(super) fn newest_compaction<'l>(
     log: &'l SessionLog,
     path: &[EntryIx],
     marks: &Marks,
@@ -139,7 +139,11 @@ fn tail_start(
         .unwrap_or(at + 1)
 }
 
-fn boundary_message<'l>(entry: &Entry<'l>, compaction: Compaction<'l>, profile: Profile) -> Message<'l> {
+pub(super) fn boundary_message<'l>(
+    entry: &Entry<'l>,
+    compaction: Compaction<'l>,
+    profile: Profile,
+) -> Message<'l> {
     let timestamp = crate::time::unix_millis(&entry.timestamp);
     if compaction.strategy == CompactionStrategy::VerbatimLines && profile.knows_verbatim() {
         return Message::VerbatimBoundary(VerbatimBoundary {
@@ -218,7 +222,7 @@ pub(super) fn message_of(entry: Entry<'_>) -> Option<Message<'_>> {
     }
 }
 
-fn masked<'l>(mut item: ContextItem<'l>, at: usize, marks: &Marks) -> ContextItem<'l> {
+pub(super) fn masked<'l>(mut item: ContextItem<'l>, at: usize, marks: &Marks) -> ContextItem<'l> {
     let Some(mask) = marks.masks.get(&item.source).filter(|mask| mask.at > at) else {
         return item;
     };

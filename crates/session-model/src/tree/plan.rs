@@ -3,7 +3,7 @@
 use super::{EntryNotFound, Leaf};
 use crate::entry::{EntryBody, EntryKind};
 use crate::fold::LEAF_TYPE;
-use crate::log::SessionLog;
+use crate::log::{Parent, SessionLog};
 use crate::{Author, EntryDraft, EntryId, EntryIx};
 
 /// An entry to append, and under which one.
@@ -67,17 +67,36 @@ impl SessionLog {
         })
     }
 
-    /// The entry that the leaf stands for: itself, or, if it is a leaf move, the entry that it moved to.
-    fn stands_at(&self) -> Option<EntryIx> {
-        let leaf = self.leaf()?;
-        if self.kind(leaf) != EntryKind::Custom {
-            return Some(leaf);
-        }
-        match self.entry(leaf).map(|entry| entry.body) {
-            Ok(EntryBody::Custom(custom)) if custom.custom_type == LEAF_TYPE => {
-                self.parent_id(leaf).and_then(|id| self.find(id))
+    /// Where the session stands: its leaf, or, if that is a leaf move, the entry that it moved to. `None` before the
+    /// first entry.
+    pub fn stands_at(&self) -> Option<EntryIx> {
+        self.leaf().and_then(|leaf| self.stands_for(leaf))
+    }
+
+    /// The entry that someone means who names this one: itself, or, of a leaf move, the entry that it moved to.
+    /// `None` before the first entry.
+    pub fn stands_for(&self, ix: EntryIx) -> Option<EntryIx> {
+        let mut at = ix;
+        // A move goes to a child of another move only in files of other writers. Each step is one up a path, and a
+        // path that runs in a circle has no more steps than there are entries.
+        for _ in 0..self.len() {
+            if !self.is_leaf_move(at) {
+                return Some(at);
             }
-            _ => Some(leaf),
+            match self.parent(at) {
+                Parent::Entry(parent) => at = parent,
+                Parent::Root | Parent::Missing => return None,
+            }
         }
+        Some(ix)
+    }
+
+    fn is_leaf_move(&self, ix: EntryIx) -> bool {
+        self.kind(ix) == EntryKind::Custom
+            && memchr::memmem::find(self.raw_line(ix), LEAF_TYPE.as_bytes()).is_some()
+            && matches!(
+                self.entry(ix).map(|entry| entry.body),
+                Ok(EntryBody::Custom(custom)) if custom.custom_type == LEAF_TYPE
+            )
     }
 }
