@@ -253,6 +253,32 @@ impl Artifacts {
         Ok(bytes)
     }
 
+    /// Takes over the artifacts of another session under their numbers, for a session that was forked from it.
+    /// Returns how many. What is missing there is missing here.
+    ///
+    /// # Errors
+    /// A number is used here, or the system refuses.
+    pub fn copy_from(&self, other: &Self) -> Result<usize, ArtifactError> {
+        let ids = other.ids()?;
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        self.volume
+            .create_folder(&self.folder)
+            .map_err(|source| self.failed(source))?;
+        let mut copied = 0;
+        for id in ids {
+            let (Ok(path), Ok(bytes)) = (other.find(id), other.read(id)) else {
+                continue;
+            };
+            let path = self.folder.join(path.file_name().unwrap_or_default());
+            self.write(&path, &String::from_utf8_lossy(&bytes), 0)
+                .map_err(|source| self.failed(source))?;
+            copied += 1;
+        }
+        Ok(copied)
+    }
+
     /// Takes a published artifact back, when the change that refers to it was not committed. Its number stays
     /// used. A few tries; what cannot be removed is left to `gc`.
     ///
