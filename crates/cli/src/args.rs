@@ -24,6 +24,14 @@ pub(crate) enum Command {
     Context(Context),
     /// Show one entry whole.
     Show(Show),
+    /// Draw the tree of a session: branches, labels, compactions, where it stands.
+    Tree(Tree),
+    /// Go to another entry of a session and go on from there.
+    Navigate(Navigate),
+    /// Take back the newest compaction or prune.
+    Undo(Undo),
+    /// Make a new session from the path to an entry.
+    Fork(Fork),
     /// List every damage of a session file.
     Check(Check),
 }
@@ -110,6 +118,52 @@ pub(crate) struct Show {
 pub(crate) struct Check {
     /// The session: a path, the start of an id, or `latest`.
     pub(crate) session: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Tree {
+    /// The session: a path, the start of an id, or `latest`.
+    pub(crate) session: String,
+    /// Draw every entry; without it, long runs without a branch are folded.
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "A message that you typed is put back into the editor: the session then stands before it, and its
+text is printed. Nothing is deleted: `foldline tree` shows what was left.
+
+Examples:
+  foldline navigate session.jsonl 8f3a21bc
+  foldline navigate latest 8f3a21bc --label 'before the rewrite'"
+)]
+pub(crate) struct Navigate {
+    /// The session: a path, the start of an id, or `latest`.
+    pub(crate) session: String,
+    /// The entry to go to: its id, or the start of it.
+    pub(crate) target: String,
+    /// Put a label on the place.
+    #[arg(long, value_name = "L")]
+    pub(crate) label: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Undo {
+    /// The session: a path, the start of an id, or `latest`.
+    pub(crate) session: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Fork {
+    /// The session: a path, the start of an id, or `latest`.
+    pub(crate) session: String,
+    /// The last entry of the new session: an id, or the start of it [default: where the session stands].
+    #[arg(long, value_name = "ID")]
+    pub(crate) at: Option<String>,
+    /// Where to write it [default: beside the session, under a new name]. The file must not exist.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 fn share(text: &str) -> Result<Share, String> {

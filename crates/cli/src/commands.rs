@@ -3,7 +3,11 @@
 mod check;
 mod compact;
 mod context;
+mod fork;
+mod navigate;
 mod show;
+mod tree;
+mod undo;
 
 use crate::args::Command;
 use crate::error::{CommandError, Status};
@@ -14,6 +18,10 @@ pub(crate) fn run(command: &Command, format: Format) -> Result<Status, CommandEr
         Command::Compact(args) => compact::run(args, format),
         Command::Context(args) => context::run(args, format),
         Command::Show(args) => show::run(args, format),
+        Command::Tree(args) => tree::run(args, format),
+        Command::Navigate(args) => navigate::run(args, format),
+        Command::Undo(args) => undo::run(args, format),
+        Command::Fork(args) => fork::run(args, format),
         Command::Check(args) => check::run(args, format),
     }
 }

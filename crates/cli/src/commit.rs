@@ -27,7 +27,6 @@ pub(crate) enum Backup {
     /// Always; the name says what for.
     Before(&'static str),
     /// Only before a migration.
-    #[expect(dead_code, reason = "for the commands that only add a mark")]
     OnlyToMigrate,
 }
 
@@ -114,7 +113,7 @@ impl<'s> Commit<'s> {
 ///
 /// # Errors
 /// The file exists, or the disk refuses.
-fn create(
+pub(crate) fn create(
     store: &DiskStore,
     output: &Path,
     lines: &mut dyn Iterator<Item = &[u8]>,
@@ -129,12 +128,12 @@ fn create(
 }
 
 /// The lines of a text that a file is made of; blank ones are left out.
-fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|b| *b == b'\n').filter(|line| !line.is_empty())
 }
 
 /// A new id of 8 hexadecimal digits that is not taken.
-fn fresh_id(taken: impl Fn(&str) -> bool) -> EntryId {
+pub(crate) fn fresh_id(taken: impl Fn(&str) -> bool) -> EntryId {
     for _ in 0..100 {
         let id = uuid::Uuid::new_v4().simple().to_string();
         if let Some(id) = id.get(..8).filter(|id| !taken(id)) {
@@ -145,7 +144,7 @@ fn fresh_id(taken: impl Fn(&str) -> bool) -> EntryId {
 }
 
 /// The time as session files write it.
-fn now() -> String {
+pub(crate) fn now() -> String {
     jiff::Timestamp::now()
         .strftime("%Y-%m-%dT%H:%M:%S%.3fZ")
         .to_string()

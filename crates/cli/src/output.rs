@@ -30,6 +30,7 @@ impl Format {
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const NOTE: Style = AnsiColor::Yellow.on_default();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 
@@ -81,6 +82,11 @@ pub(crate) fn failure(error: &CommandError, format: Format) {
             anstream::eprintln!("{BOLD}hint{BOLD:#}: {hint}");
         }
     }
+}
+
+/// How many columns a line has: those of the terminal, or 80 for files and pipes.
+pub(crate) fn width() -> usize {
+    terminal_size::terminal_size_of(std::io::stdout()).map_or(80, |(width, _)| usize::from(width.0).max(40))
 }
 
 /// A number with commas between groups of three digits.

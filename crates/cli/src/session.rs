@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use foldline_session_model::EntryIx;
 use foldline_session_model::fold::{Context, Profile};
 use foldline_session_model::log::{LoadError, SessionLog, Trust};
 use foldline_session_model::tree::Leaf;
@@ -72,6 +73,30 @@ impl Session {
                 first.line,
                 first.kind
             ));
+        }
+    }
+
+    /// The entry that a person means: an id, or the start of exactly one.
+    pub(crate) fn find(&self, name: &str) -> Result<EntryIx, CommandError> {
+        if let Some(ix) = self.log.find(name) {
+            return Ok(ix);
+        }
+        let mut found = self
+            .log
+            .entries()
+            .filter(|ix| !name.is_empty() && self.log.id(*ix).starts_with(name));
+        let error = |message: String| CommandError::new(ErrorKind::Failed, message);
+        match (found.next(), found.next()) {
+            (Some(ix), None) => Ok(ix),
+            (Some(_), Some(_)) => Err(error(format!(
+                "several entries of {} begin with {name}",
+                self.path.display()
+            ))
+            .hint("type more of the id")),
+            (None, _) => Err(
+                error(format!("entry {name} not found in {}", self.path.display()))
+                    .hint("`foldline tree SESSION` lists the entries"),
+            ),
         }
     }
 

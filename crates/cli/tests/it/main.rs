@@ -10,3 +10,4 @@ mod compact;
 mod errors;
 mod read;
 mod support;
+mod tree;

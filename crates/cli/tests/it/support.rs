@@ -36,6 +36,10 @@ impl Sandbox {
         String::from_utf8(std::fs::read(self.path(name)).unwrap()).unwrap()
     }
 
+    pub(crate) fn read_bytes(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap()
+    }
+
     pub(crate) fn run(&self, args: &[&str]) -> Run {
         let output = Command::new(env!("CARGO_BIN_EXE_foldline"))
             .args(args)
