@@ -13,6 +13,7 @@ pub mod pack;
 mod plan;
 mod rank;
 
+pub(crate) use error_line::is_error as is_error_line;
 pub use floors::{Dropped, FloorInput, FloorKind, Floors};
 pub use pack::{Packed, Target};
 pub use plan::{ExtractivePlan, plan};

@@ -17,7 +17,7 @@ static ERROR: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// Whether a line, stripped of outer spaces, reports an error.
-pub(super) fn is_error(line: &str) -> bool {
+pub(crate) fn is_error(line: &str) -> bool {
     let end = if line.len() <= SEARCHED_CHARS {
         line.len()
     } else {

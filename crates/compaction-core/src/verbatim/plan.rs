@@ -1,14 +1,14 @@
 //! The extractive plan of a prepared verbatim compaction: target, floors, and what did not fit.
 
-use foldline_session_model::json::members;
-use foldline_session_model::message::{Message, ToolCall};
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldline_session_model::message::Message;
+use rustc_hash::FxHashSet;
 
 use super::finish::DroppedLine;
 use super::line::{MessageIndex, Region};
 use super::prepare::Preparation;
 use super::ranges::ValidatedRanges;
 use crate::extractive::{self, FloorInput, FloorKind, Floors, Target};
+use crate::file_ops::{ToolTable, changes_of};
 
 /// The lines that the embedded planner deletes, and the floors for which there was no room.
 #[derive(Clone, Debug)]
@@ -86,44 +86,11 @@ fn dropped_lines(region: &Region<'_>, dropped: &[extractive::Dropped]) -> Vec<Dr
     lines
 }
 
-/// What a call is about: the tool and all of its arguments.
-fn call_key(call: &ToolCall<'_>) -> String {
-    let mut key = String::new();
-    super::serialize::write_call(&mut key, call);
-    key
-}
-
-/// The messages whose result is an error that nothing after it has resolved: no later call with the same
-/// arguments, and none of the same tool on the same file, succeeded.
+/// The messages of the region with an error that is still open.
 fn open_errors(preparation: &Preparation<'_, '_>) -> Vec<MessageIndex> {
     let context = preparation.context();
-    let mut calls: FxHashMap<&str, (&ToolCall<'_>, Option<String>)> = FxHashMap::default();
-    let mut failed: Vec<(&str, &str, String, Option<String>)> = Vec::new();
-    for item in &context.items {
-        match &item.message {
-            Message::Assistant(m) => {
-                for call in m.content.tool_calls() {
-                    calls.insert(&call.id, (call, path_of(call)));
-                }
-            }
-            Message::ToolResult(m) => {
-                let Some((call, path)) = calls.get(&*m.tool_call_id) else {
-                    continue;
-                };
-                let key = call_key(call);
-                if m.is_error {
-                    failed.push((context.log.id(item.source), &call.name, key, path.clone()));
-                } else {
-                    failed.retain(|(_, tool, failed_key, failed_path)| {
-                        let same_file = *tool == &*call.name && failed_path.is_some() && failed_path == path;
-                        !(same_file || *failed_key == key)
-                    });
-                }
-            }
-            _ => {}
-        }
-    }
-    let open: FxHashSet<&str> = failed.iter().map(|(id, ..)| *id).collect();
+    let open = crate::open_errors::open_errors(&context.items);
+    let open: FxHashSet<&str> = open.into_iter().map(|ix| context.log.id(ix)).collect();
     preparation
         .region()
         .messages()
@@ -134,8 +101,9 @@ fn open_errors(preparation: &Preparation<'_, '_>) -> Vec<MessageIndex> {
         .collect()
 }
 
-/// The files that calls of the context changed, as the calls name them, in order of first change.
+/// The files that calls of the context changed, in order of first change.
 fn changed_paths(preparation: &Preparation<'_, '_>) -> Vec<String> {
+    let tools = ToolTable::default();
     let mut seen = FxHashSet::default();
     let mut paths = Vec::new();
     for item in &preparation.context().items {
@@ -143,27 +111,14 @@ fn changed_paths(preparation: &Preparation<'_, '_>) -> Vec<String> {
             continue;
         };
         for call in m.content.tool_calls() {
-            if !matches!(
-                &*call.name.to_ascii_lowercase(),
-                "write" | "edit" | "multiedit" | "multi_edit" | "notebookedit"
-            ) {
-                continue;
-            }
-            if let Some(path) = path_of(call).filter(|path| seen.insert(path.clone())) {
-                paths.push(path);
-            }
+            paths.extend(
+                changes_of(call, &tools)
+                    .into_iter()
+                    .filter(|path| seen.insert(path.clone())),
+            );
         }
     }
     paths
-}
-
-/// The file that a call names.
-fn path_of(call: &ToolCall<'_>) -> Option<String> {
-    let members = members(call.arguments.as_deref()?)?;
-    let (_, value) = members
-        .iter()
-        .find(|(key, _)| matches!(&**key, "path" | "file_path" | "filePath" | "notebook_path"))?;
-    serde_json::from_str(value).ok()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! From the messages of a context to the lines of a region (spec "Verbatim", section 4).
 //!
+//! Secrets are redacted here, so that the lines that survive are those of the redacted text (D18).
 //! Role headers, `name(key=JSON)` for calls, `[image]` for pictures, results cut at 16,000 UTF-16 units.
 
 use std::fmt::Write as _;
@@ -8,6 +9,8 @@ use foldline_session_model::fold::{Context, ContextItem};
 use foldline_session_model::json::{members, stringify};
 use foldline_session_model::llm::{LlmBlock, LlmMessage, LlmRole};
 use foldline_session_model::message::{Message, ToolCall};
+
+use crate::redact::redact;
 
 use super::line::{Author, RegionBuilder, SectionKind, SectionText};
 
@@ -56,12 +59,14 @@ pub(crate) fn add_message(
                     LlmBlock::ToolCall { call, .. } => Some(*call),
                     _ => None,
                 });
+                let mut text = String::new();
                 for (i, call) in calls.enumerate() {
                     if i > 0 {
-                        out.push_str("; ");
+                        text.push_str("; ");
                     }
-                    write_call(out, call);
+                    write_call(&mut text, call);
                 }
+                out.push_str(&redact(&text));
             });
         }
     }
@@ -72,7 +77,7 @@ fn join<'t>(out: &mut SectionText<'_>, between: &str, texts: impl Iterator<Item 
         if i > 0 {
             out.push_str(between);
         }
-        out.push_str(text);
+        out.push_str(&redact(text));
     }
 }
 
@@ -81,7 +86,7 @@ fn write_blocks(out: &mut SectionText<'_>, blocks: &[LlmBlock<'_>]) {
     let mut images = false;
     for block in blocks {
         match block {
-            LlmBlock::Text(text) => out.push_str(text),
+            LlmBlock::Text(text) => out.push_str(&redact(text)),
             LlmBlock::Image { .. } => {
                 images = true;
                 if !out.as_str().is_empty() && !out.as_str().ends_with('\n') {

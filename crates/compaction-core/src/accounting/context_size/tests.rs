@@ -1,0 +1,131 @@
+use foldline_session_model::tokens::Heuristic;
+
+use super::*;
+use crate::testing::{Rows, context, filler};
+
+fn size(rows: &Rows) -> (u64, SizeSource) {
+    let log = rows.log();
+    let size = ContextSize::of(&context(&log), Tokens(1_000), Tokens::ZERO, &Heuristic);
+    (size.tokens.get(), size.source)
+}
+
+#[test]
+fn the_newest_usage_anchors_and_the_rest_is_estimated() {
+    let rows = Rows::new().user("u1", &filler(50));
+    assert_eq!(size(&rows), (1_050, SizeSource::Estimated));
+    let rows = rows.answer("a1", "", &[], Some([100, 10, 0, 0]), "stop");
+    assert_eq!(size(&rows), (110, SizeSource::Measured));
+    let rows = rows.user("u2", &filler(40));
+    assert_eq!(size(&rows), (150, SizeSource::Measured));
+    // Failed, cancelled and empty answers are text, not measurements.
+    let rows = rows
+        .answer("a2", &filler(5), &[], Some([900, 0, 0, 0]), "error")
+        .answer("a3", &filler(5), &[], Some([900, 0, 0, 0]), "aborted")
+        .answer("a4", &filler(5), &[], Some([0, 0, 0, 0]), "stop");
+    assert_eq!(size(&rows), (165, SizeSource::Measured));
+    let log = rows.log();
+    assert_eq!(newest_usage(&log, &context(&log).path), Some(Tokens::ZERO));
+}
+
+#[test]
+fn fb_012_usage_from_before_the_compaction_is_ignored() {
+    let rows = Rows::new()
+        .user("u1", &filler(150_000))
+        .answer("a1", &filler(2_000), &[], Some([150_100, 2_000, 0, 0]), "stop")
+        .user("u2", &filler(200))
+        .answer("a2", &filler(100), &[], Some([190_000, 100, 0, 0]), "stop")
+        .compaction("c1", Some("u2"), &filler(800))
+        .user("u3", &filler(300));
+    let log = rows.log();
+    let size = ContextSize::of(&context(&log), Tokens::ZERO, Tokens::ZERO, &Heuristic);
+    assert_eq!(size.source, SizeSource::Estimated);
+    assert!((1_400..1_600).contains(&size.tokens.get()), "{size:?}");
+    // FB-019: the next real usage counts again, and it alone.
+    let rows = rows.answer("a3", "", &[], Some([25_000, 100, 0, 0]), "stop");
+    assert_eq!(self::size(&rows), (25_100, SizeSource::Measured));
+}
+
+#[test]
+fn fb_014_a_measurement_beats_the_estimate_of_what_it_measured() {
+    let rows = Rows::new()
+        .call("a1", "c1", "fetch", "{}")
+        .result("t1", "c1", "fetch", &filler(100_000))
+        .answer("a2", "", &[], Some([17_000, 200, 0, 0]), "stop")
+        .user("u2", &filler(20));
+    assert_eq!(size(&rows), (17_220, SizeSource::Measured));
+}
+
+#[test]
+fn fb_016_parts_are_added_by_the_rule_of_each_api() {
+    let usage = |input, cache_read, cache_write, output, total| RecordedUsage {
+        input: Tokens(input),
+        output: Tokens(output),
+        cache_read: Tokens(cache_read),
+        cache_write: Tokens(cache_write),
+        total: Tokens(total),
+        cost: 0.0,
+    };
+    let table = [
+        ("openai-responses", usage(2_344, 171_520, 0, 100, 0), 173_964),
+        ("anthropic-messages", usage(2, 349_801, 975, 50, 0), 350_828),
+        (
+            "anthropic-messages",
+            usage(50_000, 50_000, 0, 100, 50_100),
+            50_100,
+        ),
+        ("something-new", usage(1_000, 200, 100, 500, 9), 1_800),
+        ("something-new", usage(0, 0, 0, 0, 700), 700),
+    ];
+    for (api, usage, expected) in table {
+        assert_eq!(usage_tokens(usage, api), Tokens(expected), "{api}");
+    }
+}
+
+#[test]
+fn fb_018_only_a_committed_compaction_ends_a_measurement() {
+    let rows = Rows::new()
+        .answer("a1", "", &[], Some([188_000, 0, 0, 0]), "stop")
+        .label("l1");
+    assert_eq!(size(&rows), (188_000, SizeSource::Measured));
+}
+
+#[test]
+fn prunes_and_revocations_after_the_measurement_count() {
+    let rows = Rows::new()
+        .call("a1", "c1", "bash", "{}")
+        .result("t1", "c1", "bash", &filler(5_000))
+        .answer("a2", "", &[], Some([6_000, 0, 0, 0]), "stop")
+        .entry(
+            "p1",
+            "custom",
+            "\"customType\":\"foldline/prune\",\"data\":{\"items\":[{\"entryId\":\"t1\",\"notice\":\"xxxx\",\"tokens\":5000}]}",
+        );
+    assert_eq!(size(&rows), (1_001, SizeSource::Measured));
+    let rows = rows.entry(
+        "r1",
+        "custom",
+        "\"customType\":\"foldline/revoke\",\"data\":{\"entryId\":\"p1\"}",
+    );
+    assert_eq!(size(&rows).1, SizeSource::Estimated);
+}
+
+#[test]
+fn ratio_and_overhead_compare_the_measured_prompt_with_its_estimate() {
+    let rows = Rows::new().user("u1", &filler(1_000)).answer(
+        "a1",
+        &filler(9_000),
+        &[],
+        Some([3_000, 9_000, 0, 0]),
+        "stop",
+    );
+    let log = rows.log();
+    let context = context(&log);
+    // The answer's own output is in neither.
+    assert_eq!(correction_ratio(&context, Tokens(500), &Heuristic), Some(2.0));
+    assert_eq!(measured_overhead(&context, &Heuristic), Some(Tokens(2_000)));
+    let log = Rows::new().user("u1", "x").log();
+    assert_eq!(
+        correction_ratio(&crate::testing::context(&log), Tokens::ZERO, &Heuristic),
+        None
+    );
+}

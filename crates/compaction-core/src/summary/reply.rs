@@ -1,0 +1,105 @@
+//! What a model wrote, before it counts as a summary (CD7, R13).
+
+use std::sync::LazyLock;
+
+use foldline_session_model::model_call::{LlmReply, StopReason};
+use foldline_session_model::tokens::TokenCounter;
+use regex::Regex;
+
+use super::assemble::SummaryError;
+use super::job::{Purpose, SummaryRequest};
+use super::sections::Sections;
+use super::stored;
+use crate::inert::{Wrapper, restored};
+use crate::redact::redact;
+
+/// A reply as the text of a summary, and whether it is whole.
+pub(super) fn checked(
+    request: &SummaryRequest,
+    reply: &LlmReply,
+    instructions: &[String],
+    counter: &dyn TokenCounter,
+) -> Result<(String, bool), SummaryError> {
+    match reply.stop {
+        StopReason::Aborted => return Err(SummaryError::Cancelled),
+        StopReason::Error => return Err(SummaryError::Failed),
+        StopReason::Stop | StopReason::Length | StopReason::ToolUse => {}
+    }
+    let text = cleaned(&reply.text(), instructions);
+    if text.is_empty() {
+        return Err(SummaryError::Empty);
+    }
+    if request.purpose == Purpose::Short {
+        return Ok((text, true));
+    }
+    let chars = text.chars().count();
+    if chars < LEAST_CHARS {
+        return Err(SummaryError::TooShort { chars });
+    }
+    let size = counter.one(&text);
+    if size > request.estimate {
+        return Err(SummaryError::LargerThanInput {
+            input: request.estimate,
+            output: size,
+        });
+    }
+    let whole = reply.stop != StopReason::Length;
+    if !whole && !Sections::parse(&text).are_whole() {
+        return Err(SummaryError::CutOff);
+    }
+    Ok((text, whole))
+}
+
+/// A summary shorter than this says nothing.
+const LEAST_CHARS: usize = 40;
+
+/// Blocks of a request that a model copied, and what it thought aloud.
+static COPIED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"(?s)<conversation>.*?</conversation>\s*|<additional-context>.*?</additional-context>\s*",
+        r"|<think>.*?</think>\s*|</?(?:previous-summary|summary)>[ \t]*\n?"
+    ))
+    .ok()
+});
+
+/// A reply without blocks of the request, our own instructions, blocks of stored summaries, and secrets (R13, R18).
+fn cleaned(text: &str, instructions: &[String]) -> String {
+    let mut text = match COPIED.as_ref() {
+        Some(copied) => copied.replace_all(text, "").into_owned(),
+        None => text.to_owned(),
+    };
+    for ours in instructions.iter().filter(|ours| ours.len() > LEAST_CHARS) {
+        if text.contains(ours.as_str()) {
+            text = text.replace(ours.as_str(), "");
+        }
+    }
+    let text = unfenced(text.trim());
+    let text = stored::stripped(text);
+    let text = restored(&text, Wrapper::Request);
+    redact(text.trim()).into_owned()
+}
+
+/// The content of a text that is one code block as a whole.
+fn unfenced(text: &str) -> &str {
+    let inner = text
+        .strip_prefix("```markdown\n")
+        .or_else(|| text.strip_prefix("```md\n"))
+        .or_else(|| text.strip_prefix("```\n"))
+        .and_then(|rest| rest.strip_suffix("```"));
+    inner
+        .filter(|inner| !inner.contains("```"))
+        .unwrap_or(text)
+        .trim()
+}
+
+/// Adds a part to the notes before it, heading by heading.
+pub(super) fn joined(notes: &mut Option<String>, part: &str, of: usize) {
+    match notes {
+        Some(text) if of > 1 => {
+            let mut sections = Sections::parse(text);
+            sections.append(Sections::parse(part));
+            *text = sections.text();
+        }
+        _ => *notes = Some(part.to_owned()),
+    }
+}
