@@ -1,38 +1,19 @@
-//! Finding the error line and the counts of a text in one pass.
+//! Finding the error line and the counts of a text, in linear time.
 
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use regex::Regex;
 
 use crate::text::{is_space, trim};
 
 /// What a line with an error says, in any case of its letters.
-const ERROR_WORDS: [&str; 4] = ["error", "failed", "exception", "panic"];
-const SEARCH_WORDS: [&str; 8] = [
-    "error",
-    "failed",
-    "exception",
-    "panic",
-    "matche",
-    "totalmatches",
-    "file",
-    "fileswithmatches",
-];
+static ERRORS: LazyLock<Regex> = LazyLock::new(|| pattern("error|failed|exception|panic"));
+/// What is counted: `matches` and `files`, alone and in `totalMatches` and `filesWithMatches`.
+static COUNTED: LazyLock<Regex> = LazyLock::new(|| pattern("matche|file"));
 
-static ERRORS: LazyLock<AhoCorasick> = LazyLock::new(|| automaton(&ERROR_WORDS, MatchKind::LeftmostFirst));
-static SEARCH: LazyLock<AhoCorasick> = LazyLock::new(|| automaton(&SEARCH_WORDS, MatchKind::Standard));
-
-#[allow(
-    clippy::expect_used,
-    reason = "a few short constant words: building fails only for gigabytes of them"
-)]
-fn automaton(words: &[&str], kind: MatchKind) -> AhoCorasick {
-    AhoCorasick::builder()
-        .ascii_case_insensitive(true)
-        .match_kind(kind)
-        .kind(Some(AhoCorasickKind::DFA))
-        .build(words)
-        .expect("constant words")
+#[allow(clippy::expect_used, reason = "constant patterns, used by every test below")]
+fn pattern(words: &str) -> Regex {
+    Regex::new(&format!("(?i-u:{words})")).expect("a constant pattern")
 }
 
 /// The first line that tells of an error, trimmed.
@@ -55,27 +36,37 @@ pub(super) struct SearchFacts<'t> {
 /// The first line that tells of an error, and the first counts: `12 matches`, or else `totalMatches: 12`; files
 /// alike.
 pub(super) fn search(text: &str) -> SearchFacts<'_> {
-    let mut facts = SearchFacts::default();
+    let mut facts = SearchFacts {
+        error_line: error_line(text),
+        ..SearchFacts::default()
+    };
     let mut total_matches = None;
     let mut files_with_matches = None;
-    for found in SEARCH.find_overlapping_iter(text) {
-        let (start, end) = (found.start(), found.end());
-        match SEARCH_WORDS.get(found.pattern().as_usize()) {
-            Some(&"matche") => facts.matches = facts.matches.or_else(|| number_before(text, start)),
-            Some(&"file") => facts.files = facts.files.or_else(|| number_before(text, start)),
-            Some(&"totalmatches") => total_matches = total_matches.or_else(|| number_after_key(text, end)),
-            Some(&"fileswithmatches") => {
-                files_with_matches = files_with_matches.or_else(|| number_after_key(text, end));
-            }
-            _ if facts.error_line.is_none() && !counts_none(text, start, end) => {
-                facts.error_line = Some(line_around(text, start));
-            }
-            _ => {}
+    for found in COUNTED.find_iter(text) {
+        let (before, word) = (&text[..found.start()], found.as_str());
+        if word.eq_ignore_ascii_case("file") {
+            facts.files = facts.files.or_else(|| number_before(text, found.start()));
+            continue;
+        }
+        facts.matches = facts.matches.or_else(|| number_before(text, found.start()));
+        let after_word = found.end() + 1;
+        if !text[found.end()..].starts_with(['s', 'S']) {
+            continue;
+        }
+        if ends_with_word(before, "total") {
+            total_matches = total_matches.or_else(|| number_after_key(text, after_word));
+        } else if ends_with_word(before, "filesWith") {
+            files_with_matches = files_with_matches.or_else(|| number_after_key(text, after_word));
         }
     }
     facts.matches = facts.matches.or(total_matches);
     facts.files = facts.files.or(files_with_matches);
     facts
+}
+
+fn ends_with_word(text: &str, word: &str) -> bool {
+    let at = text.len().saturating_sub(word.len());
+    text.as_bytes()[at..].eq_ignore_ascii_case(word.as_bytes())
 }
 
 /// Whether the word at this place only counts nothing: `0 errors`, `0 failed`, `errors: 0`, `failed=0`.
