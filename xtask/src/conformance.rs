@@ -9,6 +9,7 @@ mod compare;
 mod context;
 mod known;
 mod load;
+mod pruning;
 mod report;
 mod session;
 #[cfg(test)]
@@ -76,6 +77,9 @@ fn runner(name: &str) -> Option<Runner> {
         "pi.build_session_context" => context::pi,
         "gajae.estimate_text_tokens" => tokens::texts,
         "gajae.estimate_tokens" => tokens::gajae,
+        "gajae.prune_tool_outputs" => pruning::gajae_outputs,
+        "gajae.prune_tool_arguments" => pruning::gajae_arguments,
+        "ohmypi.prune_tool_outputs" => pruning::ohmypi_outputs,
         "atomic.keep_context" => verbatim::keep_context,
         "atomic.ranges_inline" => verbatim::ranges_inline,
         _ => return None,
