@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: measurements that need large generated files or whole processes.
 
+mod session_model;
 mod store;
 
 use std::time::Duration;
@@ -13,12 +14,15 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum What {
+    /// Head index, decode and estimates against plain scans and parsers over 100 MB.
+    SessionModel(session_model::Args),
     /// Resume of a 1 GB session against one of 2 MB, and the listing of 50 sessions of 40 MB.
     Store(store::Args),
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.what {
+        What::SessionModel(args) => session_model::run(args),
         What::Store(args) => store::run(args),
     }
 }
