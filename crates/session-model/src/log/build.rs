@@ -60,7 +60,7 @@ pub(super) fn load(bytes: Vec<u8>, trust: Trust) -> Result<SessionLog, LoadError
         header,
         heads: loader.heads,
         arena: loader.arena,
-        ids: IdIndex::default(),
+        ids: loader.ids,
         patched: FxHashMap::default(),
         damage: loader.damage,
         disk: DiskForm { newline, migration },
@@ -75,8 +75,12 @@ pub(super) fn load(bytes: Vec<u8>, trust: Trust) -> Result<SessionLog, LoadError
             &loader.values,
             loader.header_at,
         )?;
+        log.index_ids();
     }
-    log.index_ids();
+    for ix in loader.duplicates {
+        let id = log.entry_id(ix);
+        log.damage.push(log.damage_of(ix, DamageKind::DuplicateId { id }));
+    }
     log.apply_patches(loader.patches);
     if trust == Trust::Validated {
         log.validate_tree();
@@ -100,6 +104,10 @@ struct Loader {
     patches: Vec<(u32, u64, u32, Patch)>,
     damage: Vec<Damage>,
     first_line: Option<(u32, String)>,
+    /// Filled while the lines are at hand: to look at each of them again later would cost as much as the scan. Empty
+    /// for versions whose lines are migrated.
+    ids: IdIndex,
+    duplicates: Vec<EntryIx>,
 }
 
 impl Loader {
@@ -118,7 +126,36 @@ impl Loader {
             patches: Vec::new(),
             damage: Vec::new(),
             first_line: None,
+            ids: IdIndex::with_capacity(size / 512),
+            duplicates: Vec::new(),
         }
+    }
+
+    /// Adds an entry and its id.
+    fn push(&mut self, bytes: &[u8], head: EntryHead) -> Result<(), LoadError> {
+        let ix = EntryIx(u32::try_from(self.heads.len()).map_err(|_| LoadError::TooLarge)?);
+        self.heads.push(head);
+        if self.migrates() {
+            return Ok(());
+        }
+        let (heads, arena) = (&self.heads, &self.arena);
+        let replaced = self.ids.insert(ix, |ix| {
+            let head = heads.get(ix.index());
+            head.and_then(|head| {
+                let line = bytes.get(SessionLog::span_of(head))?;
+                head.id.text(line, arena)
+            })
+            .unwrap_or_default()
+        });
+        if replaced.is_some() {
+            self.duplicates.push(ix);
+        }
+        Ok(())
+    }
+
+    /// Whether lines are rewritten after all of them were read.
+    fn migrates(&self) -> bool {
+        matches!(self.header.as_ref().map(|h| h.version), Some(Version::Known(..3)))
     }
 
     fn line(&mut self, bytes: &[u8], span: Range<usize>, number: u32) -> Result<(), LoadError> {
@@ -134,6 +171,16 @@ impl Loader {
             self.trust
         };
         let trust = if self.by_record() { Trust::Validated } else { trust };
+        // Nearly every line: an entry in the usual layout, whose beginning is believed.
+        if trust == Trust::Claimed
+            && self.header.is_some()
+            && let Some(text) = bytes.get(span.clone())
+            && let Some(head) = crate::head::fast(text)
+            && head.kind != EntryKind::Unknown
+        {
+            let head = entry_head(&mut self.arena, text, span.start, number, FoundHead::Fast(head))?;
+            return self.push(bytes, head);
+        }
         let line = scan::line(bytes, span.clone(), trust, is_last);
         let before_header = self.header.is_none();
         for found in line.found {
@@ -226,7 +273,7 @@ impl Loader {
                     self.records.push(Record { found, line: number });
                 } else {
                     let head = entry_head(&mut self.arena, text, offset, number, found.head)?;
-                    self.heads.push(head);
+                    self.push(bytes, head)?;
                 }
                 return Ok(());
             }
@@ -283,7 +330,10 @@ pub(crate) fn entry_head(
     head: FoundHead,
 ) -> Result<EntryHead, LoadError> {
     let len = u32::try_from(line.len()).map_err(|_| LoadError::TooLarge)?;
-    let kind = head.kind(line).map_or(EntryKind::Unknown, EntryKind::from_type);
+    let kind = match &head {
+        FoundHead::Fast(head) => head.kind,
+        FoundHead::Careful { .. } => head.kind(line).map_or(EntryKind::Unknown, EntryKind::from_type),
+    };
     let inline = |range: Range<usize>| Place {
         at: u32::try_from(range.start).unwrap_or(u32::MAX),
         len: u32::try_from(range.len()).unwrap_or(0) & !Place::IN_ARENA,
