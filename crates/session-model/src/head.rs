@@ -73,6 +73,12 @@ json_object! {
     }
 }
 
+/// Whether a line holds control characters where JSON has none: inside a string. The visitors of this crate read such
+/// strings, but no other program does, and editing the line would fail.
+pub(crate) fn has_raw_controls(line: &[u8]) -> bool {
+    line.iter().any(|b| *b < 0x20) && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_err()
+}
+
 /// Parses a whole line, which must be one JSON object, and keeps its head.
 pub(crate) fn careful(line: &[u8]) -> Result<CarefulHead<'_>, DecodeError> {
     CarefulHead::decode(line)

@@ -40,6 +40,8 @@ pub struct SessionLog {
     /// The lines in today's form.
     bytes: Vec<u8>,
     header: Header,
+    /// Where the header stands in `bytes`.
+    header_at: Range<usize>,
     heads: Vec<EntryHead>,
     /// Ids that could not be taken from the line as they stand.
     arena: String,
@@ -291,6 +293,9 @@ impl SessionLog {
     /// [`DecodeError`] if the line is no JSON object. After [`Trust::Validated`] that cannot happen.
     pub fn entry(&self, ix: EntryIx) -> Result<Entry<'_>, DecodeError> {
         let mut entry = crate::entry::decode::entry(self.raw_line(ix))?;
+        if self.trust == Trust::Claimed && crate::head::has_raw_controls(self.raw_line(ix)) {
+            return Err(DecodeError::new("a control character inside a string"));
+        }
         if self.trust == Trust::Claimed
             && (entry.id != self.id(ix) || entry.parent_id.as_deref() != self.parent_id(ix))
         {

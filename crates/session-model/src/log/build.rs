@@ -58,6 +58,7 @@ pub(super) fn load(bytes: Vec<u8>, trust: Trust) -> Result<SessionLog, LoadError
     let mut log = SessionLog {
         bytes,
         header,
+        header_at: loader.header_at.clone(),
         heads: loader.heads,
         arena: loader.arena,
         ids: loader.ids,
@@ -164,8 +165,9 @@ impl Loader {
         } else {
             IsLast::No
         };
-        // The last line is never only believed: it is the one that crashes tear.
-        let trust = if is_last == IsLast::Unterminated {
+        // The last line is never only believed: it is the one that crashes tear. Nor is what stands before the header:
+        // it decides whether the file is a session at all.
+        let trust = if is_last == IsLast::Unterminated || self.header.is_none() {
             Trust::Validated
         } else {
             self.trust
@@ -388,6 +390,7 @@ pub(crate) fn of_tail(
     let mut log = SessionLog {
         bytes,
         header,
+        header_at: 0..0,
         heads,
         arena,
         ids: IdIndex::default(),

@@ -37,7 +37,8 @@ pub(super) fn migrate(
         }],
     )
     .unwrap_or_else(|_| String::from_utf8_lossy(&old[header_span.clone()]).into_owned());
-    new.replace(header_span, header.as_bytes());
+    let start = new.replace(header_span, header.as_bytes());
+    log.header_at = start..start + header.len();
 
     if version == 1 {
         let ids = ids_of(&log.header.id, records, values);

@@ -134,6 +134,9 @@ fn object(bytes: &[u8], span: Range<usize>) -> Result<Found, String> {
         return Err("not an object".to_owned());
     }
     let head = head::careful(text).map_err(|e| e.to_string())?;
+    if head::has_raw_controls(text) {
+        return Err("a control character inside a string".to_owned());
+    }
     let own = |t: Option<std::borrow::Cow<'_, str>>| t.map(std::borrow::Cow::into_owned);
     let head = FoundHead::Careful {
         kind: own(head.kind),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::{FinalNewline, Migration, SessionLog};
+use super::{Extent, FinalNewline, Migration, SessionLog};
 use crate::EntryIx;
 use crate::entry::EntryKind;
 use crate::json::splice::{self, Edit};
@@ -26,8 +26,11 @@ impl SessionLog {
     /// The whole file in the form that this crate writes: version 3, patches applied, one header, no title slot.
     /// Lines that need no change keep their bytes; damaged lines stay where they are. Ends in a newline.
     ///
-    /// `None` for a version that is never written.
+    /// `None` for a version that is never written, and if only the end of the file was read.
     pub fn to_written_form(&self) -> Option<Vec<u8>> {
+        if self.extent != Extent::Whole {
+            return None;
+        }
         self.to_written_form_with(&BTreeMap::new())
     }
 
@@ -58,6 +61,12 @@ impl SessionLog {
             let span = span.start + body..span.end + body;
             let line = &self.bytes[span.clone()];
             let mut plain = true;
+            if self.header_at.start >= span.start && self.header_at.end <= span.end && !header_done {
+                header_done = true;
+                let header = self.bytes.get(self.header_at.clone()).unwrap_or_default();
+                push_line(&mut out, &self.written_header(header));
+                plain = false;
+            }
             while let Some(ix) = next.next_if(|ix| self.head(*ix).is_some_and(|h| h.start < span.end as u64))
             {
                 let entry = self.raw_line(ix);
@@ -78,10 +87,6 @@ impl SessionLog {
             }
             match crate::head::careful(line).ok().and_then(|h| h.kind).as_deref() {
                 Some("session") if header_done => {}
-                Some("session") => {
-                    header_done = true;
-                    push_line(&mut out, &self.written_header(line));
-                }
                 Some("title") if !header_done => {}
                 Some("header_patch" | "entry_patch") => {}
                 _ => push_line(&mut out, line),

@@ -108,7 +108,7 @@ impl Walk {
             return Ok(());
         }
         let entry = crate::entry::decode::entry(line).map_err(|_| LoadFully::BrokenLine)?;
-        if entry.id != id || entry.parent_id.as_deref() != parent {
+        if crate::head::has_raw_controls(line) || entry.id != id || entry.parent_id.as_deref() != parent {
             return Err(LoadFully::BrokenLine);
         }
         if self.revoked.contains(id) {
