@@ -241,8 +241,10 @@ fn long_session(source: &[u8], size: usize) -> anyhow::Result<Vec<u8>> {
 fn all_text(log: &SessionLog) -> String {
     let mut text = String::new();
     for message in log.entries().filter_map(|ix| log.message(ix)) {
-        for part in message.content().into_iter().flat_map(|content| content.texts()) {
-            text.push_str(part);
+        if let Some(content) = message.content() {
+            for part in content.texts() {
+                text.push_str(part);
+            }
         }
     }
     text
