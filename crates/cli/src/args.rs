@@ -34,6 +34,10 @@ pub(crate) enum Command {
     Fork(Fork),
     /// List every damage of a session file.
     Check(Check),
+    /// Make a session of a Claude Code transcript or a Codex rollout.
+    Import(Import),
+    /// Write what the model would see now for another agent, or as a document.
+    Export(Export),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -164,6 +168,50 @@ pub(crate) struct Fork {
     /// Where to write it [default: beside the session, under a new name]. The file must not exist.
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Import {
+    /// The other agent's file; its content tells which agent that is.
+    pub(crate) file: PathBuf,
+    /// The new session [default: among the sessions of its project]. The file must not exist.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Export {
+    /// The session: a path, the start of an id, or `latest`.
+    pub(crate) session: String,
+    /// For whom.
+    #[arg(long, value_enum)]
+    pub(crate) to: ExportFormat,
+    /// The new file [default: standard output]. It must not exist.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// A document to read.
+    Markdown,
+    /// A transcript for Claude Code.
+    ClaudeCode,
+    /// A rollout for Codex.
+    Codex,
+    /// A session for pi and every program that reads its format.
+    Pi,
+}
+
+impl ExportFormat {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Markdown => "markdown",
+            Self::ClaudeCode => "claude-code",
+            Self::Codex => "codex",
+            Self::Pi => "pi",
+        }
+    }
 }
 
 fn share(text: &str) -> Result<Share, String> {

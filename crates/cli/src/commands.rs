@@ -3,7 +3,9 @@
 mod check;
 mod compact;
 mod context;
+mod export;
 mod fork;
+mod import;
 mod navigate;
 mod show;
 mod tree;
@@ -23,5 +25,7 @@ pub(crate) fn run(command: &Command, format: Format) -> Result<Status, CommandEr
         Command::Undo(args) => undo::run(args, format),
         Command::Fork(args) => fork::run(args, format),
         Command::Check(args) => check::run(args, format),
+        Command::Import(args) => import::run(args, format),
+        Command::Export(args) => export::run(args, format),
     }
 }

@@ -62,6 +62,16 @@ impl<'s> Commit<'s> {
     /// Somebody else writes the session or wrote it since it was read, or the disk refuses.
     pub(crate) fn append(self, store: &DiskStore, backup: Backup) -> Result<Option<PathBuf>, CommandError> {
         let session = self.session;
+        if let Some(agent) = session.imported_from {
+            let path = session.path.display();
+            return Err(CommandError::new(
+                ErrorKind::Usage,
+                format!("{path} is a session of {agent}, which is never written"),
+            )
+            .hint(format!(
+                "`foldline import {path}` makes a session that can be changed"
+            )));
+        }
         let options = OpenOptions {
             owner: Owner::this_process(),
             now: SystemTime::now(),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use foldline_session_model::EntryIx;
 use foldline_session_model::fold::{Context, Profile};
+use foldline_session_model::import::{self, Agent};
 use foldline_session_model::log::{LoadError, SessionLog, Trust};
 use foldline_session_model::tree::Leaf;
 use foldline_session_store::{
@@ -18,6 +19,8 @@ pub(crate) struct Session {
     pub(crate) path: PathBuf,
     pub(crate) log: SessionLog,
     pub(crate) stamp: Stamp,
+    /// The agent whose file this is, if it was imported on the way in. Such a file is only read.
+    pub(crate) imported_from: Option<Agent>,
 }
 
 /// Whether a person is told about damage.
@@ -33,8 +36,17 @@ impl Session {
         let path = resolve(store, name)?;
         let snapshot = store.read(&path).map_err(|e| read_error(&path, &e))?;
         let stamp = snapshot.stamp();
-        let log = SessionLog::load(snapshot, Trust::Validated).map_err(|e| load_error(&path, &e))?;
-        let session = Self { path, log, stamp };
+        let (imported_from, bytes) = match import::session(&snapshot) {
+            Ok(imported) => (Some(imported.agent), imported.text.into_bytes()),
+            Err(_) => (None, snapshot.into()),
+        };
+        let log = SessionLog::load(bytes, Trust::Validated).map_err(|e| load_error(&path, &e))?;
+        let session = Self {
+            path,
+            log,
+            stamp,
+            imported_from,
+        };
         if damage == Damage::Warn {
             session.warn();
         }
@@ -45,7 +57,14 @@ impl Session {
     pub(crate) fn open_tail(store: &DiskStore, name: &str) -> Result<Self, CommandError> {
         let path = resolve(store, name)?;
         let reader = store.reader(&path).map_err(|e| read_error(&path, &e))?;
-        let resumed = reader.resume(Profile::Auto).map_err(|e| match e {
+        let resumed = match reader.resume(Profile::Auto) {
+            // It may be another agent's session, which is read whole.
+            Err(ResumeError::Load(LoadError::NotASession { .. })) => {
+                return Self::open(store, name, Damage::Warn);
+            }
+            resumed => resumed,
+        };
+        let resumed = resumed.map_err(|e| match e {
             ResumeError::Read(e) => read_error(&path, &e),
             ResumeError::Load(e) => load_error(&path, &e),
             e => CommandError::from_error(ErrorKind::NoSession, &e),
@@ -54,6 +73,7 @@ impl Session {
             path,
             log: resumed.log,
             stamp: resumed.stamp,
+            imported_from: None,
         };
         session.warn();
         Ok(session)
@@ -129,7 +149,7 @@ fn resolve(store: &DiskStore, name: &str) -> Result<PathBuf, CommandError> {
     })
 }
 
-fn read_error(path: &Path, error: &ReadError) -> CommandError {
+pub(crate) fn read_error(path: &Path, error: &ReadError) -> CommandError {
     let failed = CommandError::from_error(ErrorKind::NoSession, error);
     if path.is_dir() {
         failed.hint("name a session file inside of the folder")

@@ -41,6 +41,8 @@ pub struct Imported {
     pub session_id: String,
     /// The working folder; empty if the source names none.
     pub cwd: String,
+    /// When it began, as it stands in the source.
+    pub started: String,
     /// The version of the program that wrote the source, if the source says so.
     pub agent_version: Option<String>,
     /// How many rows the source has; blank lines are no rows.

@@ -8,6 +8,7 @@
 mod check;
 mod compact;
 mod errors;
+mod foreign;
 mod read;
 mod support;
 mod tree;

@@ -216,12 +216,16 @@ impl<'r> Plan<'r> {
     /// The whole session.
     pub(super) fn finish(self, cwd: &str, agent_version: Option<String>) -> Imported {
         let mut text = String::new();
-        let started = self.entries.first().map_or(&*self.timestamp, |e| &e.timestamp);
+        let started = self
+            .entries
+            .first()
+            .map_or(&*self.timestamp, |e| &e.timestamp)
+            .to_owned();
         let mut header = Object::begin(&mut text);
         header.text("type", "session").raw("version", 3);
         header
             .text("id", self.session_id)
-            .text("timestamp", started)
+            .text("timestamp", &started)
             .text("cwd", cwd);
         header.object("importedFrom", |source| {
             source.text("agent", self.agent.name());
@@ -251,6 +255,7 @@ impl<'r> Plan<'r> {
             agent: self.agent,
             session_id: self.session_id.to_owned(),
             cwd: cwd.to_owned(),
+            started,
             agent_version,
             rows: self.rows,
             rows_used: self.rows_used,

@@ -1,0 +1,117 @@
+//! `foldline export`: what the model would see now, as another agent's session or as a document.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use foldline_session_model::export::{self, Exported, Target};
+use foldline_session_model::tree::Leaf;
+use foldline_session_store::DiskStore;
+use serde::Serialize;
+
+use crate::args::{self, ExportFormat};
+use crate::commit;
+use crate::error::{CommandError, ErrorKind, Status};
+use crate::output::{self, Format, GOOD};
+use crate::session::{Damage, Session};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'d> {
+    outcome: &'static str,
+    agent: &'static str,
+    /// The id of the exported session; a document has none.
+    session_id: Option<&'d str>,
+    output: Option<String>,
+    /// The export itself, if it goes to no file.
+    text: Option<&'d str>,
+    messages: usize,
+    dropped: Vec<DroppedRow>,
+}
+
+#[derive(Serialize)]
+struct DroppedRow {
+    what: &'static str,
+    count: u32,
+}
+
+pub(crate) fn run(args: &args::Export, format: Format) -> Result<Status, CommandError> {
+    let session = Session::open(&DiskStore::new(), &args.session, Damage::Warn)?;
+    let context = session.context(&Leaf::Last)?;
+    // A session of its own, so that no file of the other agent is taken for it.
+    let id = uuid::Uuid::new_v4().to_string();
+    let timestamp = commit::now();
+    let target = Target {
+        session_id: &id,
+        cwd: &session.log.header().cwd,
+        timestamp: &timestamp,
+    };
+    let exported = match args.to {
+        ExportFormat::Markdown => Exported {
+            text: export::markdown(&context),
+            omitted: Vec::new(),
+        },
+        ExportFormat::ClaudeCode => export::claude_code(&context, &target),
+        ExportFormat::Codex => export::codex(&context, &target),
+        ExportFormat::Pi => export::pi(&context, &target),
+    };
+    for omitted in &exported.omitted {
+        output::warning(&format!(
+            "left out: {} {}",
+            omitted.count,
+            omitted.part.describe()
+        ));
+    }
+    if let Some(output) = &args.output {
+        write(output, &exported.text)?;
+    }
+    let document = Document {
+        outcome: "committed",
+        agent: args.to.as_str(),
+        session_id: (args.to != ExportFormat::Markdown).then_some(&*id),
+        output: args.output.as_ref().map(|path| path.display().to_string()),
+        text: args.output.is_none().then_some(&*exported.text),
+        messages: context.items.len(),
+        dropped: exported
+            .omitted
+            .iter()
+            .map(|omitted| DroppedRow {
+                what: omitted.part.describe(),
+                count: omitted.count,
+            })
+            .collect(),
+    };
+    output::result(format, &document, || match &document.output {
+        Some(path) => format!(
+            "{GOOD}Exported{GOOD:#} {} messages to {path}\n",
+            document.messages
+        ),
+        None => exported.text.clone(),
+    });
+    Ok(Status::Done)
+}
+
+/// Writes a new file that only its owner can read: sessions hold secrets.
+fn write(path: &Path, text: &str) -> Result<(), CommandError> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options.open(path).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_data()
+    });
+    written.map_err(|e| {
+        let exists = e.kind() == std::io::ErrorKind::AlreadyExists;
+        let kind = if exists {
+            ErrorKind::Usage
+        } else {
+            ErrorKind::Failed
+        };
+        let error = CommandError::new(kind, format!("{}: {e}", path.display()));
+        if exists {
+            error.hint("name a file that does not exist yet")
+        } else {
+            error
+        }
+    })
+}
