@@ -74,9 +74,22 @@ pub fn prepare<'c, 'l>(
     small: SmallRegion,
     counter: &dyn TokenCounter,
 ) -> Result<Preparation<'c, 'l>, Nothing> {
-    // The wrappers do not matter: the boundary is taken raw, and branch summaries keep theirs.
-    let wrappers = Wrappers::default();
-    let seen = context.converted(&wrappers);
+    prepare_with(context, &Wrappers::default(), parameters, small, counter)
+}
+
+/// As [`prepare`], where the model sees branch summaries in other wrappers than the usual ones. The text of an earlier
+/// compaction is taken raw in any case.
+///
+/// # Errors
+/// [`Nothing`] if there is no region worth compacting.
+pub fn prepare_with<'c, 'l>(
+    context: &'c Context<'l>,
+    wrappers: &Wrappers,
+    parameters: Parameters,
+    small: SmallRegion,
+    counter: &dyn TokenCounter,
+) -> Result<Preparation<'c, 'l>, Nothing> {
+    let seen = context.converted(wrappers);
     let visible: Vec<usize> = visible_items(context);
     let pairs: Vec<(usize, &LlmMessage<'_>)> = visible.into_iter().zip(&seen).collect();
     let boundary = usize::from(context.compaction.is_some() && pairs.first().is_some_and(|(i, _)| *i == 0));

@@ -45,6 +45,15 @@ impl Reconstruction<'_> {
         self.runs.iter().map(|r| r.range)
     }
 
+    /// What was deleted, with its text, in order: the difference to the region, for whoever wants to see it.
+    pub fn removed(&self) -> impl ExactSizeIterator<Item = Removed<'_>> {
+        self.runs.iter().map(|run| Removed {
+            range: run.range,
+            count: run.count,
+            text: self.region.text_between(run.range.indices()),
+        })
+    }
+
     /// The protected spans of the region; all of them are in the text.
     pub fn kept_ranges(&self) -> &LineSet {
         self.region.protected()
@@ -77,6 +86,17 @@ impl Reconstruction<'_> {
     fn deleted_lines(&self) -> usize {
         self.runs.iter().map(|r| r.range.line_count()).sum()
     }
+}
+
+/// A run of deleted lines with its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Removed<'r> {
+    /// Where it was in the region.
+    pub range: LineRange,
+    /// The count of its marker: more than the lines of the range if earlier markers folded into it.
+    pub count: u64,
+    /// The lines, joined by newlines.
+    pub text: &'r str,
 }
 
 /// A run of deleted lines and the count its marker shows.

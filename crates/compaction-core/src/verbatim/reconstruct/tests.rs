@@ -72,6 +72,20 @@ fn counts_add_up_over_three_rounds() {
 }
 
 #[test]
+fn what_was_removed_is_shown_with_its_text() {
+    let (text, _) = spell("a/b/(3)/c/d/e");
+    let region = Region::guessed_from_text(&text).unwrap();
+    let records = [RawRange { start: 2, end: 2 }, RawRange { start: 6, end: 6 }];
+    let ranges = ValidatedRanges::validate(records, region.line_count(), region.protected());
+    let result = reconstruct(&region, &ranges);
+    let removed: Vec<(u32, u32, u64, &str)> = result
+        .removed()
+        .map(|r| (r.range.start().get(), r.range.end().get(), r.count, r.text))
+        .collect();
+    assert_eq!(removed, [(2, 3, 4, "b\n(filtered 3 lines)"), (6, 6, 1, "e")]);
+}
+
+#[test]
 fn figures_have_the_stored_names_and_number_forms() {
     let region = Region::guessed_from_text("a\nb\nc").unwrap();
     let ranges = ValidatedRanges::validate(
