@@ -66,6 +66,9 @@ pub(crate) struct Compact {
     /// What the kept lines should be about [default: the last user message].
     #[arg(long, value_name = "Q")]
     pub(crate) query: Option<String>,
+    /// Show every line that was removed.
+    #[arg(long)]
+    pub(crate) diff: bool,
     /// Show what would be compacted and change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -1,11 +1,13 @@
 //! `foldline compact`: one compaction of a session.
 
+mod diff;
+
 use std::path::Path;
 use std::time::Instant;
 
 use foldline_compaction_core::verbatim::{
     self, Demand, NotSmaller, Parameters, Preparation, RangePlan, Rung, Share, SmallRegion,
-    VerbatimCompaction,
+    VerbatimCompaction, reconstruct,
 };
 use foldline_session_model::tokens::Heuristic;
 use foldline_session_model::tree::Leaf;
@@ -38,6 +40,9 @@ struct Document {
     read_files: Vec<String>,
     modified_files: Vec<String>,
     dropped: Vec<verbatim::DroppedLine>,
+    /// What was removed, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<Vec<diff::RemovedRange>>,
     backup_path: Option<String>,
     output: Option<String>,
     elapsed_ms: u64,
@@ -105,8 +110,10 @@ pub(crate) fn run(args: &args::Compact, format: Format) -> Result<Status, Comman
     let compaction = match finished {
         Ok(compaction) => compaction,
         Err(reason) => {
-            if let NotSmaller::Insufficient { after, .. } = reason {
+            if let NotSmaller::Insufficient { before, after, .. } = reason {
                 document.tokens_after = after.get();
+                // What would have grown: only here a reduction can be negative.
+                document.stats = Some(reconstruct(preparation.region(), &plan.ranges).stats(before, after));
             }
             document.dropped = plan.dropped;
             return Ok(skipped(document, &reason, started, progress, format));
@@ -123,8 +130,18 @@ pub(crate) fn run(args: &args::Compact, format: Format) -> Result<Status, Comman
     document.tokens_after = compaction.stats.tokens_after.get();
     document.dropped = plan.dropped;
     document.stats = Some(compaction.stats);
+    if args.diff {
+        document.diff = Some(diff::removed(&preparation, &plan.ranges));
+    }
     document.elapsed_ms = elapsed(started);
-    output::result(format, &document, || committed_text(&document, &session));
+    output::result(format, &document, || {
+        let mut text = document
+            .diff
+            .as_ref()
+            .map_or_else(String::new, |_| diff::text(&preparation, &plan.ranges));
+        text.push_str(&committed_text(&document, &session));
+        text
+    });
     Ok(Status::Done)
 }
 

@@ -172,3 +172,74 @@ fn sessions_are_found_by_id() {
     .unwrap();
     assert_eq!(sandbox.json(&["context", &id[..6]])["sessionId"], id);
 }
+
+/// What stays and what the diff says was removed are together what was there.
+#[test]
+fn a_diff_shows_every_removed_line() {
+    let sandbox = Sandbox::new();
+    let source = sandbox.fixture("realistic.jsonl");
+    let result = sandbox.json(&["compact", &source, "--diff", "--output", "out.jsonl"]);
+    let diff = result["diff"].as_array().unwrap();
+    let stats = &result["stats"];
+    assert_eq!(diff.len() as u64, stats["rangeCount"].as_u64().unwrap());
+    let removed: usize = diff
+        .iter()
+        .map(|range| range["text"].as_str().unwrap().split('\n').count())
+        .sum();
+    assert_eq!(removed as u64, stats["linesDeleted"].as_u64().unwrap());
+    let out = sandbox.read("out.jsonl");
+    let entry: serde_json::Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+    let markers: Vec<u64> = entry["summary"]
+        .as_str()
+        .unwrap()
+        .split('\n')
+        .filter_map(marker)
+        .collect();
+    let filtered: Vec<u64> = diff
+        .iter()
+        .map(|range| range["filtered"].as_u64().unwrap())
+        .collect();
+    assert_eq!(markers, filtered);
+    for range in diff {
+        let (start, end) = (range["start"].as_u64().unwrap(), range["end"].as_u64().unwrap());
+        assert_eq!(
+            range["text"].as_str().unwrap().split('\n').count() as u64,
+            end - start + 1
+        );
+        assert!(!range["entryIds"].as_array().unwrap().is_empty());
+    }
+
+    let text = sandbox
+        .run(&["compact", &source, "--diff", "--output", "two.jsonl"])
+        .stdout();
+    let shown = text.lines().filter(|line| line.starts_with('-')).count();
+    assert_eq!(shown, removed);
+    assert!(text.contains("Compacted two.jsonl"));
+    let plain = sandbox.json(&["compact", &source, "--output", "three.jsonl"]);
+    assert!(plain.get("diff").is_none(), "only who asks gets it");
+}
+
+/// A compaction that would not make the context smaller is skipped, with the figures that say so.
+#[test]
+fn what_would_grow_is_skipped_with_its_figures() {
+    let sandbox = Sandbox::new();
+    let mut text = String::from(
+        "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":\"t\",\"cwd\":\"/w\"}\n",
+    );
+    let content = vec!["a"; 30].join("\\n\\n");
+    text.push_str(&format!(
+        "{{\"type\":\"message\",\"id\":\"m0\",\"parentId\":null,\"timestamp\":\"t\",\"message\":{{\"role\":\"user\",\"content\":\"{content}\"}}}}\n"
+    ));
+    let source = sandbox.write("short.jsonl", &text);
+    let result = sandbox.json(&["compact", &source, "--preserve-recent", "0", "--ratio", "0.97"]);
+    assert_eq!(result["outcome"], "skipped", "{result}");
+    assert_eq!(sandbox.read(&source), text);
+    assert!(
+        result["tokensAfter"].as_u64() >= result["tokensBefore"].as_u64(),
+        "{result}"
+    );
+    assert!(
+        result["stats"]["percentReduction"].as_f64().unwrap() <= 0.0,
+        "{result}"
+    );
+}
