@@ -8,6 +8,7 @@ mod canonical;
 mod compare;
 mod context;
 mod known;
+mod llm;
 mod load;
 mod pruning;
 mod report;
@@ -71,6 +72,14 @@ type Runner = fn(&Sessions, &Case) -> Outcome;
 /// The runner of a vector file, named `system.function`.
 fn runner(name: &str) -> Option<Runner> {
     Some(match name {
+        "atomic.build_session_context" => context::atomic,
+        "atomic.context_tokens" => tokens::of_usage,
+        "atomic.estimate_tokens" | "ohmypi.estimate_tokens" => tokens::per_message,
+        "atomic.keep_context" => verbatim::keep_context,
+        "atomic.planner_parse" => verbatim::planner_parse,
+        "atomic.ranges_inline" => verbatim::ranges_inline,
+        "atomic.repair_tool_results" => llm::repair_tool_results,
+        "gajae.convert_to_llm" => llm::convert,
         "gajae.load" => load::gajae,
         "pi.load" => load::pi,
         "gajae.build_session_context" => context::gajae,
@@ -82,6 +91,7 @@ fn runner(name: &str) -> Option<Runner> {
         "ohmypi.prune_tool_outputs" => pruning::ohmypi_outputs,
         "atomic.keep_context" => verbatim::keep_context,
         "atomic.ranges_inline" => verbatim::ranges_inline,
+        "pi.estimate_tokens" => tokens::pi,
         _ => return None,
     })
 }

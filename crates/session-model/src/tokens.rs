@@ -2,6 +2,7 @@
 
 #[cfg(feature = "bpe")]
 mod bpe;
+mod context;
 mod fragments;
 mod heuristic;
 mod per_four;
@@ -13,6 +14,7 @@ use crate::message::Message;
 
 #[cfg(feature = "bpe")]
 pub use bpe::{Bpe, Vocabulary};
+pub use context::{ContextTokens, TokenSource};
 pub use heuristic::Heuristic;
 pub use per_four::CharsPerFour;
 
@@ -24,11 +26,20 @@ pub trait TokenCounter {
     /// The estimate for pieces of text that are counted together.
     fn text(&self, fragments: &mut dyn Iterator<Item = &str>) -> Tokens;
 
-    /// The estimate for one message of a context.
+    /// The estimate for one message of a context; nothing for a message that the model does not see.
     fn message(&self, message: &Message<'_>) -> Tokens;
 
     /// The estimate for one piece of text.
     fn one(&self, text: &str) -> Tokens {
         self.text(&mut std::iter::once(text))
+    }
+}
+
+/// Whether a message is kept from the model (spec "Session model", 12 row 60).
+fn is_excluded(message: &Message<'_>) -> bool {
+    match message {
+        Message::BashExecution(m) | Message::PythonExecution(m) => m.excluded,
+        Message::Custom(m) | Message::HookMessage(m) => m.excluded,
+        _ => false,
     }
 }

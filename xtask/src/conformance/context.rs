@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use foldline_session_model::Tokens;
 use foldline_session_model::fold::{Context, ModelRef, Profile};
+use foldline_session_model::tokens::{CharsPerFour, TokenSource};
 use serde_json::{Value, json};
 
 use super::canonical::row;
@@ -39,6 +41,30 @@ pub(super) fn gajae(sessions: &Sessions, case: &Case) -> Outcome {
             "mode": state.mode.as_deref().unwrap_or("none"),
             "selectedMCPToolNames": state.selected_tools.clone().unwrap_or_default(),
         })
+    })
+}
+
+pub(super) fn atomic(sessions: &Sessions, case: &Case) -> Outcome {
+    fold(
+        sessions,
+        case,
+        Profile::Atomic,
+        |context| json!({ "contextEstimate": estimate(context) }),
+    )
+}
+
+/// The size of a context as the vectors record it.
+pub(super) fn estimate(context: &Context<'_>) -> Value {
+    let size = context.tokens(&CharsPerFour);
+    let (usage, item) = match size.source {
+        TokenSource::Measured { usage, item } => (usage, Some(item)),
+        TokenSource::Estimated => (Tokens::ZERO, None),
+    };
+    json!({
+        "tokens": size.total,
+        "usageTokens": usage,
+        "trailingTokens": size.estimated,
+        "lastUsageIndex": item,
     })
 }
 

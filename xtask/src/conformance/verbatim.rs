@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use foldline_compaction_core::verbatim::{
-    LineRange, LineSet, RawRange, Region, ValidatedRanges, parse_records, reconstruct,
+    LineRange, LineSet, RawRange, Region, ValidatedRanges, parse_records, reconstruct, recover_records,
 };
 use foldline_session_model::tokens::{CharsPerFour, TokenCounter};
 use serde_json::{Value, json};
@@ -40,6 +40,24 @@ pub(super) fn ranges_inline(_: &Sessions, case: &Case) -> Outcome {
         out.insert("region".into(), region_facts(&region));
     }
     Ok(out)
+}
+
+/// The two readings of an answer: finished, and cut off by the output limit.
+pub(super) fn planner_parse(_: &Sessions, case: &Case) -> Outcome {
+    let text = text_field(&case.input, "text")?;
+    let complete = parse_records(text).ok();
+    let recovered = recover_records(text).ok();
+    Ok(json!({
+        "complete": complete.map(|records| raw_ranges(&records)),
+        "truncated": recovered.map(|records| json!({
+            "ranges": raw_ranges(&records),
+            "recoveredCount": records.len(),
+        })),
+    }))
+}
+
+fn raw_ranges(records: &[RawRange]) -> Value {
+    records.iter().map(|r| json!([r.start, r.end])).collect()
 }
 
 /// The planner's answer. Endpoints that were handed over as values are written as an answer would hold them:

@@ -1,6 +1,6 @@
 //! What of a message is counted (spec "compaction-core", 2.2).
 
-use super::IMAGE_TOKENS;
+use super::{IMAGE_TOKENS, is_excluded};
 use crate::Tokens;
 use crate::json::stringify;
 use crate::message::{Block, Content, Message};
@@ -8,8 +8,11 @@ use crate::message::{Block, Content, Message};
 /// Gives each piece of text that counts to `add`, and returns what pictures cost beside it.
 pub(super) fn each_fragment(message: &Message<'_>, add: &mut dyn FnMut(&str)) -> Tokens {
     match message {
-        Message::User(m) => texts(&m.content, add),
-        Message::Custom(m) => texts(&m.content, add),
+        message if is_excluded(message) => {}
+        // The systems that this estimate comes from charge no picture of the user, no developer message, no
+        // Python run and no mentioned file. All of them reach the model, so all of them count (CD9).
+        Message::User(m) | Message::Developer(m) => return with_images(&m.content, add),
+        Message::Custom(m) | Message::HookMessage(m) => return with_images(&m.content, add),
         Message::Assistant(m) => {
             for block in m.content.blocks() {
                 match block {
@@ -26,20 +29,12 @@ pub(super) fn each_fragment(message: &Message<'_>, add: &mut dyn FnMut(&str)) ->
             }
         }
         Message::ToolResult(m) => return with_images(&m.content, add),
-        Message::HookMessage(m) => return with_images(&m.content, add),
-        Message::BashExecution(m) => {
+        Message::BashExecution(m) | Message::PythonExecution(m) => {
             add(&m.source);
             add(&m.output);
         }
         Message::BranchSummary(m) | Message::CompactionSummary(m) => add(&m.summary),
         Message::VerbatimBoundary(m) => add(&m.text),
-        // The systems that this estimate comes from count nothing here, so their sizes are too small.
-        // A context must not be: these roles reach the model.
-        Message::Developer(m) => texts(&m.content, add),
-        Message::PythonExecution(m) => {
-            add(&m.source);
-            add(&m.output);
-        }
         Message::FileMention(m) => {
             let mut extra = Tokens::ZERO;
             for file in &m.files {

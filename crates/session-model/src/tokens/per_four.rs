@@ -1,6 +1,6 @@
 //! A quarter of the UTF-16 length: the estimate of pi, atomic and oh-my-pi.
 
-use super::TokenCounter;
+use super::{TokenCounter, is_excluded};
 use crate::Tokens;
 use crate::json::stringify;
 use crate::message::{Block, Content, Message};
@@ -27,7 +27,8 @@ impl TokenCounter for CharsPerFour {
 
     fn message(&self, message: &Message<'_>) -> Tokens {
         let units = match message {
-            Message::User(m) | Message::Developer(m) => m.content.texts().map(units).sum(),
+            message if is_excluded(message) => 0,
+            Message::User(m) | Message::Developer(m) => content_units(&m.content),
             Message::Assistant(m) => m
                 .content
                 .blocks()
@@ -46,7 +47,11 @@ impl TokenCounter for CharsPerFour {
             Message::BashExecution(m) | Message::PythonExecution(m) => units(&m.source) + units(&m.output),
             Message::BranchSummary(m) | Message::CompactionSummary(m) => units(&m.summary),
             Message::VerbatimBoundary(m) => units(&m.text),
-            Message::FileMention(m) => m.files.iter().map(|f| units(&f.path) + units(&f.content)).sum(),
+            Message::FileMention(m) => m
+                .files
+                .iter()
+                .map(|f| units(&f.path) + units(&f.content) + u64::from(f.image.is_some()) * IMAGE_UNITS)
+                .sum(),
             Message::Unknown(_) => 0,
         };
         Tokens(units.div_ceil(4))

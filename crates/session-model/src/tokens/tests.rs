@@ -52,6 +52,48 @@ fn a_quarter_of_the_units() {
     }
 }
 
+#[test]
+fn what_reaches_the_model_counts() {
+    let picture = r#"{"type":"image","data":"AA==","mimeType":"image/png"}"#;
+    let content = format!(r#""content":[{{"type":"text","text":"12345678"}},{picture}]"#);
+    let table = [
+        (format!(r#"{{"role":"user",{content}}}"#), 1202),
+        (format!(r#"{{"role":"developer",{content}}}"#), 1202),
+        (format!(r#"{{"role":"custom",{content}}}"#), 1202),
+        (format!(r#"{{"role":"hookMessage",{content}}}"#), 1202),
+        (format!(r#"{{"role":"toolResult",{content}}}"#), 1202),
+        (r#"{"role":"user","content":"12345678"}"#.to_owned(), 2),
+        (
+            r#"{"role":"bashExecution","command":"1234","output":"5678"}"#.to_owned(),
+            2,
+        ),
+        (
+            r#"{"role":"bashExecution","command":"1234","output":"5678","excludeFromContext":true}"#
+                .to_owned(),
+            0,
+        ),
+        (
+            r#"{"role":"custom","content":"12345678","excludeFromContext":true}"#.to_owned(),
+            0,
+        ),
+        (
+            r#"{"role":"pythonExecution","code":"1234","output":"5678"}"#.to_owned(),
+            2,
+        ),
+        (
+            format!(
+                r#"{{"role":"fileMention","files":[{{"path":"1234","content":"5678","image":{picture}}}]}}"#
+            ),
+            1202,
+        ),
+    ];
+    for (json, expected) in &table {
+        let message = crate::message::decode::from_json(json).unwrap();
+        assert_eq!(Heuristic.message(&message).get(), *expected, "{json}");
+        assert_eq!(CharsPerFour.message(&message).get(), *expected, "{json}");
+    }
+}
+
 proptest::proptest! {
     #[test]
     fn more_text_never_costs_less(a in "\\PC{0,60}", b in "\\PC{0,60}") {
