@@ -16,6 +16,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod tree;
 mod vector;
 mod verbatim;
 
@@ -92,6 +93,7 @@ fn runner(name: &str) -> Option<Runner> {
         "atomic.keep_context" => verbatim::keep_context,
         "atomic.ranges_inline" => verbatim::ranges_inline,
         "pi.estimate_tokens" => tokens::pi,
+        "pi.session_tree" => tree::whole,
         _ => return None,
     })
 }

@@ -2,6 +2,7 @@
 
 mod fork;
 mod labels;
+mod name;
 mod plan;
 #[cfg(test)]
 mod tests;
@@ -11,6 +12,7 @@ use crate::{EntryId, EntryIx};
 
 pub use fork::ForkError;
 pub use labels::{LabelOf, Labels};
+pub use name::SessionName;
 pub use plan::Append;
 
 /// Which entry a reader stands on.

@@ -79,6 +79,7 @@ pub(super) fn repair_tool_results(sessions: &Sessions, case: &Case) -> Outcome {
         leaf: Some(leaf),
         path,
         items,
+        kept_tail: 0..0,
         compaction: None,
         profile: Profile::Atomic,
     };
