@@ -57,7 +57,9 @@ mod tests {
     fn name(title: &str, names: &[&str]) -> Option<String> {
         let mut text = format!("{{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"cwd\":\"/w\"{title}}}\n");
         for (at, name) in names.iter().enumerate() {
-            text += &format!("{{\"type\":\"session_info\",\"id\":\"e{at}\",\"parentId\":null,\"timestamp\":\"t\"{name}}}\n");
+            text += &format!(
+                "{{\"type\":\"session_info\",\"id\":\"e{at}\",\"parentId\":null,\"timestamp\":\"t\"{name}}}\n"
+            );
         }
         let log = SessionLog::load(text, Trust::Validated).unwrap();
         log.name().as_str().map(str::to_owned)
