@@ -92,9 +92,12 @@ pub fn edit(line: &[u8], edits: &[Edit<'_>]) -> Result<String, DecodeError> {
         };
         match edit {
             Edit::Set { key, json, after } => {
-                let mut found = members.iter().rev().filter(|m| m.key == *key);
-                if let Some(member) = found.next() {
-                    text.replace_range(member.value.clone(), json);
+                // A repeated key gets the value each time: readers differ in which one they take.
+                let mut found = members.iter().rev().filter(|m| m.key == *key).peekable();
+                if found.peek().is_some() {
+                    for member in found {
+                        text.replace_range(member.value.clone(), json);
+                    }
                     continue;
                 }
                 let mut member = String::new();

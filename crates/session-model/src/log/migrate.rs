@@ -105,7 +105,7 @@ impl Rewriter<'_> {
 
 fn head_of(arena: &mut String, text: &str, start: usize, line: u32) -> Result<EntryHead, LoadError> {
     let bytes = text.as_bytes();
-    let found = scan::line(bytes, 0..bytes.len(), Trust::Claimed, scan::IsLast::No)
+    let found = scan::line(bytes, 0..bytes.len(), Trust::Validated, scan::IsLast::No)
         .found
         .into_iter()
         .next();
