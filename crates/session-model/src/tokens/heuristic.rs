@@ -25,6 +25,10 @@ impl Count {
         let mut characters = 0_u64;
         let dense_before = self.dense;
         for (block, chunk) in bytes.chunks(BLOCK).enumerate() {
+            if chunk.is_ascii() {
+                characters += chunk.len() as u64;
+                continue;
+            }
             let (mut first, mut dense, mut mixed) = (0_u8, 0_u8, 0_u8);
             for &b in chunk {
                 first += u8::from(!(0x80..0xC0).contains(&b));
