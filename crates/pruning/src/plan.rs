@@ -3,6 +3,7 @@
 //! One pass forward collects the calls, one pass backward decides. Every text is measured once, and the text of a
 //! candidate is scanned once for its digest.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use foldline_session_model::message::{Message, ToolResult};
@@ -12,7 +13,7 @@ use foldline_session_model::{EntryId, EntryIx, Tokens};
 use crate::digest::{digest, joined_text};
 use crate::notice::{SCHEME, entry_reference, notice};
 use crate::policy::{Digests, Originals, Policy, Staleness};
-use crate::staleness::{self, Members, Stale, Tracker};
+use crate::staleness::{self, Calls, Members, Stale, Tracker};
 use crate::text::units;
 use crate::turn_fence::first_fenced;
 use crate::view::{Item, Masking, View};
@@ -100,7 +101,14 @@ pub struct ToolTotal {
 /// The counter is the one that the caller measures its context with: savings are exact by it.
 pub fn plan(view: &View<'_>, policy: &Policy, originals: Originals, counter: &dyn TokenCounter) -> Plan {
     let fence = first_fenced(view, policy.protect_recent_turns);
-    let calls = staleness::calls(view);
+    let calls = match (policy.staleness, policy.digests) {
+        (Staleness::Ignore, Digests::None) => Calls::default(),
+        _ => staleness::calls(view),
+    };
+    let longest = match originals {
+        Originals::Artifacts { budget } => worst_case(usize::from(budget.get())),
+        Originals::InLog | Originals::Unreferenced => String::new(),
+    };
     let mut tracker = Tracker::new(view.cwd);
     let mut newer = Tokens::ZERO;
     let mut replacements = Vec::new();
@@ -134,7 +142,12 @@ pub fn plan(view: &View<'_>, policy: &Policy, originals: Originals, counter: &dy
             tokens,
             stale,
         };
-        replacements.extend(candidate.replacement(&arguments, policy, originals, counter));
+        let reference = match originals {
+            Originals::InLog => Some(Cow::Owned(entry_reference(item.id))),
+            Originals::Artifacts { .. } => Some(Cow::Borrowed(&*longest)),
+            Originals::Unreferenced => None,
+        };
+        replacements.extend(candidate.replacement(&arguments, policy, reference.as_deref(), counter));
     }
     decide(replacements, policy.minimum_savings, originals)
 }
@@ -214,27 +227,23 @@ impl Candidate<'_, '_> {
         &self,
         arguments: &Members<'_>,
         policy: &Policy,
-        originals: Originals,
+        reference: Option<&str>,
         counter: &dyn TokenCounter,
     ) -> Option<Replacement> {
-        let saves_enough = |notice: &str| {
-            let saved = self.tokens.saturating_sub(counter.one(notice));
-            (saved >= policy.entry_floor).then_some(saved)
-        };
-        // No notice is shorter than the one that tells the size only: small results are not even scanned.
-        saves_enough(&notice(self.tokens, None, None))?;
+        // A notice costs something: a result that is not above the floor is not even scanned.
+        if self.tokens < policy.entry_floor {
+            return None;
+        }
         let path = arguments.path();
         let digest = match policy.digests {
             Digests::ErrorFirst => digest(self.result, path.as_deref()),
             Digests::None => None,
         };
-        let longest = match originals {
-            Originals::InLog => Some(entry_reference(self.item.id)),
-            Originals::Artifacts { budget } => Some(worst_case(usize::from(budget.get()))),
-            Originals::Unreferenced => None,
-        };
-        let planned = notice(self.tokens, digest.as_deref(), longest.as_deref());
-        let saved = saves_enough(&planned)?;
+        let planned = notice(self.tokens, digest.as_deref(), reference);
+        let saved = self.tokens.saturating_sub(counter.one(&planned));
+        if saved < policy.entry_floor {
+            return None;
+        }
         // An error in few words says more than a notice about it.
         if self.result.is_error
             && policy.digests == Digests::ErrorFirst

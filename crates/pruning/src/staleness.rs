@@ -12,7 +12,7 @@ mod selector;
 mod target_key;
 
 use foldline_session_model::message::{Message, ToolCall, ToolResult};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use crate::view::View;
 
@@ -40,7 +40,7 @@ pub(crate) enum Stale {
 pub(crate) type Calls<'v> = FxHashMap<&'v str, &'v ToolCall<'v>>;
 
 pub(crate) fn calls<'v>(view: &View<'v>) -> Calls<'v> {
-    let mut calls = Calls::default();
+    let mut calls = Calls::with_capacity_and_hasher(view.items.len() / 2, FxBuildHasher);
     for item in &view.items {
         if let Message::Assistant(message) = item.message {
             for call in message.content.tool_calls() {

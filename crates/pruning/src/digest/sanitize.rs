@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 const ESC: char = '\u{1B}';
 /// Bytes that are looked at together.
-const BLOCK: usize = 64;
+const BLOCK: usize = 256;
 
 /// The text without escape sequences and control characters other than tab and newline. Borrowed if it has none.
 pub(super) fn sanitize(text: &str) -> Cow<'_, str> {
@@ -40,10 +40,11 @@ fn is_control(c: char) -> bool {
 /// Whether a byte can belong to a control character that is removed. In blocks, without an early exit inside of one,
 /// so that the compiler can look at many bytes at once.
 fn may_hold_control(bytes: &[u8]) -> bool {
-    let suspicious = |b: u8| (b < 0x20 && b != b'\t' && b != b'\n') || b == 0x7F || b == 0xC2;
+    let suspicious =
+        |b: u8| u8::from(b < 0x20 && b != b'\t' && b != b'\n') | u8::from(b == 0x7F) | u8::from(b == 0xC2);
     bytes
         .chunks(BLOCK)
-        .any(|block| block.iter().fold(false, |found, &b| found | suspicious(b)))
+        .any(|block| block.iter().fold(0, |found, &b| found | suspicious(b)) != 0)
 }
 
 /// What follows an escape sequence of which ESC was read.

@@ -9,25 +9,30 @@ pub(super) fn idempotent(command: &str) -> Option<String> {
     if command.contains([';', '&', '|', '\n', '\r', '`', '<', '>']) || command.contains("$(") {
         return None;
     }
-    let words: Vec<&str> = command.split(is_space).filter(|word| !word.is_empty()).collect();
-    let rest = match words.as_slice() {
-        ["bun" | "npm" | "pnpm" | "yarn", "run", rest @ ..]
-        | ["bun" | "npm" | "pnpm" | "yarn", rest @ ..] => begins_with(rest, &["test", "build"]),
-        ["git", rest @ ..] => begins_with(rest, &["status"]),
-        ["cargo" | "make" | "just", rest @ ..] => begins_with(rest, &["build"]),
-        _ => false,
+    let mut words = command.split(is_space).filter(|word| !word.is_empty());
+    let program = words.next()?;
+    let mut subcommand = words.next()?;
+    let known: &[&str] = match program {
+        "bun" | "npm" | "pnpm" | "yarn" => {
+            if subcommand == "run" {
+                subcommand = words.next()?;
+            }
+            &["test", "build"]
+        }
+        "git" => &["status"],
+        "cargo" | "make" | "just" => &["build"],
+        _ => return None,
     };
-    rest.then(|| words.join(" "))
+    begins_with(subcommand, known).then(|| {
+        let words = command.split(is_space).filter(|word| !word.is_empty());
+        words.collect::<Vec<_>>().join(" ")
+    })
 }
 
-/// Whether the first word is one of these, or goes on behind one with something that is no part of a word.
-fn begins_with(words: &[&str], subcommands: &[&str]) -> bool {
-    let Some(first) = words.first() else {
-        return false;
-    };
+/// Whether a word is one of these, or goes on behind one with something that is no part of a word.
+fn begins_with(word: &str, subcommands: &[&str]) -> bool {
     subcommands.iter().any(|name| {
-        first
-            .strip_prefix(name)
+        word.strip_prefix(name)
             .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
     })
 }

@@ -11,7 +11,10 @@ pub(crate) struct PathId(u32);
 /// The paths of one plan, by what they mean.
 pub(crate) struct Paths<'v> {
     cwd: &'v str,
+    /// By absolute path.
     ids: FxHashMap<String, PathId>,
+    /// By spelling: most paths are named again and again.
+    spellings: FxHashMap<String, PathId>,
 }
 
 impl<'v> Paths<'v> {
@@ -19,17 +22,19 @@ impl<'v> Paths<'v> {
         Self {
             cwd,
             ids: FxHashMap::default(),
+            spellings: FxHashMap::default(),
         }
     }
 
     pub(crate) fn id(&mut self, path: &str) -> PathId {
-        let next = PathId(u32::try_from(self.ids.len()).unwrap_or(u32::MAX));
-        let path = normalized(self.cwd, path);
-        if let Some(id) = self.ids.get(&*path) {
+        if let Some(id) = self.spellings.get(path) {
             return *id;
         }
-        self.ids.insert(path.into_owned(), next);
-        next
+        let next = PathId(u32::try_from(self.ids.len()).unwrap_or(u32::MAX));
+        let absolute = normalized(self.cwd, path).into_owned();
+        let id = *self.ids.entry(absolute).or_insert(next);
+        self.spellings.insert(path.to_owned(), id);
+        id
     }
 }
 

@@ -1,18 +1,33 @@
 //! Target keys: two calls with the same key ask the same question (spec "Pruning", 5.1; defect 2).
 
 use std::borrow::Cow;
+use std::hash::{BuildHasher, Hash, Hasher};
 
 use foldline_session_model::json::stringify;
 use foldline_session_model::message::ToolCall;
+use rustc_hash::FxBuildHasher;
 use serde_json::value::RawValue;
 
 use super::path::{PathId, Paths};
 use super::selector::{self, Selector};
 use super::{Members, command};
 
-/// What a call asks: the tool, what it looks at, and every argument that shapes the answer.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// What a call asks, hashed once: a set that grows does not read all of its keys again.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TargetKey<'v> {
+    hash: u64,
+    question: Question<'v>,
+}
+
+impl Hash for TargetKey<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+/// The tool, what it looks at, and every argument that shapes the answer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Question<'v> {
     tool: &'v str,
     target: Target,
     /// Sorted by name; of equal names the last.
@@ -29,6 +44,16 @@ enum Target {
 impl<'v> TargetKey<'v> {
     /// The key of a call; `None` if nothing tells that asking again gives the same kind of answer.
     pub(super) fn of(call: &'v ToolCall<'v>, arguments: &Members<'v>, paths: &mut Paths<'v>) -> Option<Self> {
+        let question = Question::of(call, arguments, paths)?;
+        Some(Self {
+            hash: FxBuildHasher.hash_one(&question),
+            question,
+        })
+    }
+}
+
+impl<'v> Question<'v> {
+    fn of(call: &'v ToolCall<'v>, arguments: &Members<'v>, paths: &mut Paths<'v>) -> Option<Self> {
         let tool = &*call.name;
         if let (Some((member, _)), Some(path)) = (arguments.path_member(), arguments.path()) {
             let mut ignored = vec![member];
