@@ -18,9 +18,10 @@ mod user_messages;
 
 pub use assemble::{CommitOptions, Dropped, SummaryCompaction, SummaryError};
 pub use bound::{Elision, bounded};
-pub use extractive::extractive;
+pub use extractive::{EXTRACTED, Extract, extracted_notes, extractive};
 pub use job::{JobOptions, PlanError, Purpose, SummaryJob, SummaryRequest};
 pub use prepare::{Nothing, Preparation, PrepareOptions, Window, prepare};
+pub use reply::{CheckedNotes, checked_notes};
 pub use stored::{StoredSummary, handed_on};
 pub use transcript::{Caps, Part, Transcript, serialize_conversation, transcript};
 pub use user_messages::UserMessage;

@@ -3,9 +3,11 @@
 //! It quotes and counts; it concludes nothing. Lines for the critical context are those that the extractive planner
 //! would keep of the same messages.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
-use foldline_session_model::fold::ContextItem;
+use foldline_session_model::Tokens;
+use foldline_session_model::fold::{Context, ContextItem};
 use foldline_session_model::llm::Wrappers;
 use foldline_session_model::message::{Message, StopReason};
 use foldline_session_model::tokens::TokenCounter;
@@ -27,7 +29,8 @@ use crate::verbatim::{LinePart, RegionBuilder};
 pub(super) const PLANNER: &str = "extractive";
 
 /// The first line of such a summary.
-const NOTE: &str = "*Extracted from the transcript without a model: quotes and counts, no conclusions.*";
+pub const EXTRACTED: &str =
+    "*Extracted from the transcript without a model: quotes and counts, no conclusions.*";
 
 /// Sentences of a user that set a rule.
 static RULE: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -69,36 +72,61 @@ pub fn extractive(
 ) -> Result<SummaryCompaction, SummaryError> {
     let mut sections = Sections::default();
     if let Some(earlier) = preparation.previous_summary() {
-        sections = Sections::parse(&redact(&earlier.replace(NOTE, "")));
+        sections = Sections::parse(&redact(&earlier.replace(EXTRACTED, "")));
     }
-    let fresh = Sections::parse(&notes(preparation, options));
+    let fresh = Sections::parse(&extracted_notes(&Extract {
+        context: preparation.context(),
+        items: preparation.history_range().start..preparation.prefix_range().end,
+        open_todos: options.open_todos,
+        cap: super::assemble::cap(options),
+    }));
     sections.append(fresh);
     let notes = Notes {
         history: Some(sections.text()),
-        note: Some(NOTE),
+        note: Some(EXTRACTED),
         planner: PLANNER.to_owned(),
         ..Notes::default()
     };
     assemble(preparation, options, notes, counter)
 }
 
-fn notes(preparation: &Preparation<'_, '_>, options: &CommitOptions<'_>) -> String {
-    let items = preparation.compacted();
+/// What is extracted from.
+#[derive(Clone, Debug)]
+pub struct Extract<'e, 'l> {
+    /// The context.
+    pub context: &'e Context<'l>,
+    /// Which of its items are summed up. Those after them stay in the context: they say what will be needed.
+    pub items: Range<usize>,
+    /// Todos that are not done.
+    pub open_todos: &'e [String],
+    /// The most tokens of quoted lines.
+    pub cap: Tokens,
+}
+
+/// The sections of a summary, filled without a model.
+pub fn extracted_notes(extract: &Extract<'_, '_>) -> String {
+    let items = extract.items();
     let mut out = String::new();
     section(&mut out, "## Goal", goal(items));
     section(&mut out, "## Constraints & Preferences", rules(items));
     section(&mut out, "## Progress", Vec::new());
     section(&mut out, "### Done", done(items));
     section(&mut out, "### In Progress", in_progress(items));
-    section(&mut out, "### Blocked", blocked(preparation));
+    section(&mut out, "### Blocked", blocked(extract));
     section(
         &mut out,
         "## Key Decisions",
         sentences_of_model(items, DECISION.as_ref(), 8),
     );
-    section(&mut out, "## Next Steps", next_steps(items, options));
-    section(&mut out, "## Critical Context", lines(preparation, options));
+    section(&mut out, "## Next Steps", next_steps(items, extract.open_todos));
+    section(&mut out, "## Critical Context", lines(extract));
     out
+}
+
+impl<'e, 'l> Extract<'e, 'l> {
+    fn items(&self) -> &'e [ContextItem<'l>] {
+        self.context.items.get(self.items.clone()).unwrap_or_default()
+    }
 }
 
 /// A heading with its items; the heading of the progress stands alone.
@@ -214,12 +242,9 @@ fn in_progress(items: &[ContextItem<'_>]) -> Vec<String> {
 }
 
 /// Open errors, with the line that names each.
-fn blocked(preparation: &Preparation<'_, '_>) -> Vec<String> {
-    let open = open_errors(&preparation.context().items);
-    let items = preparation
-        .compacted()
-        .iter()
-        .filter(|item| open.contains(&item.source));
+fn blocked(extract: &Extract<'_, '_>) -> Vec<String> {
+    let open = open_errors(&extract.context.items);
+    let items = extract.items().iter().filter(|item| open.contains(&item.source));
     newest(
         items.filter_map(|item| match &item.message {
             Message::ToolResult(m) => {
@@ -237,9 +262,8 @@ fn blocked(preparation: &Preparation<'_, '_>) -> Vec<String> {
     )
 }
 
-fn next_steps(items: &[ContextItem<'_>], options: &CommitOptions<'_>) -> Vec<String> {
-    let mut steps: Vec<String> = options
-        .open_todos
+fn next_steps(items: &[ContextItem<'_>], open_todos: &[String]) -> Vec<String> {
+    let mut steps: Vec<String> = open_todos
         .iter()
         .map(|todo| format!("- {}", one_line(&redact(todo), LINE_UNITS)))
         .collect();
@@ -314,15 +338,15 @@ const LINE_CHARS: usize = 6_000;
 const MOST_LINES: usize = 60;
 
 /// Lines that the work ahead is most likely to need.
-fn lines(preparation: &Preparation<'_, '_>, options: &CommitOptions<'_>) -> Vec<String> {
-    let context = preparation.context();
+fn lines(extract: &Extract<'_, '_>) -> Vec<String> {
+    let context = extract.context;
     let wrappers = Wrappers::default();
     let visible: Vec<&ContextItem<'_>> = context
         .items
         .iter()
         .filter(|item| item.message.is_visible())
         .collect();
-    let first_kept = preparation.kept().first().map(|item| item.source);
+    let first_kept = context.items.get(extract.items.end).map(|item| item.source);
     let (mut region, mut tail) = (RegionBuilder::new(), RegionBuilder::new());
     let mut in_tail = false;
     let boundary = usize::from(context.compaction.is_some());
@@ -346,8 +370,9 @@ fn lines(preparation: &Preparation<'_, '_>, options: &CommitOptions<'_>) -> Vec<
     let (Ok(region), Ok(tail)) = (region.finish(), tail.finish()) else {
         return Vec::new();
     };
-    let cap = super::assemble::cap(options).get();
-    let chars = usize::try_from(cap).unwrap_or(LINE_CHARS).min(LINE_CHARS);
+    let chars = usize::try_from(extract.cap.get())
+        .unwrap_or(LINE_CHARS)
+        .min(LINE_CHARS);
     let kept = plan(
         &region,
         tail.text(),

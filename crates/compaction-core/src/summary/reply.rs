@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use foldline_session_model::Tokens;
 use foldline_session_model::model_call::{LlmReply, StopReason};
 use foldline_session_model::tokens::TokenCounter;
 use regex::Regex;
@@ -17,37 +18,64 @@ use crate::redact::redact;
 pub(super) fn checked(
     request: &SummaryRequest,
     reply: &LlmReply,
-    instructions: &[String],
+    own_words: &[String],
     counter: &dyn TokenCounter,
 ) -> Result<(String, bool), SummaryError> {
+    if request.purpose == Purpose::Short {
+        return Ok((answer(reply, own_words)?, true));
+    }
+    let notes = checked_notes(reply, request.estimate, own_words, counter)?;
+    Ok((notes.text, !notes.cut_off))
+}
+
+/// The notes that a model wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckedNotes {
+    /// The text, without what does not belong into it.
+    pub text: String,
+    /// Whether the output limit cut it. It has its required sections all the same.
+    pub cut_off: bool,
+}
+
+/// The notes in a reply. `input` is the estimate of the request, and `own_words` are the texts of the request that are
+/// no part of the session: neither may come back.
+///
+/// # Errors
+/// [`SummaryError`] if they are no summary: cancelled, failed, empty, too short, longer than what they sum up, or cut
+/// off before their required sections.
+pub fn checked_notes(
+    reply: &LlmReply,
+    input: Tokens,
+    own_words: &[String],
+    counter: &dyn TokenCounter,
+) -> Result<CheckedNotes, SummaryError> {
+    let text = answer(reply, own_words)?;
+    let chars = text.chars().count();
+    if chars < LEAST_CHARS {
+        return Err(SummaryError::TooShort { chars });
+    }
+    let output = counter.one(&text);
+    if output > input {
+        return Err(SummaryError::LargerThanInput { input, output });
+    }
+    let cut_off = reply.stop == StopReason::Length;
+    if cut_off && !Sections::parse(&text).are_whole() {
+        return Err(SummaryError::CutOff);
+    }
+    Ok(CheckedNotes { text, cut_off })
+}
+
+fn answer(reply: &LlmReply, own_words: &[String]) -> Result<String, SummaryError> {
     match reply.stop {
         StopReason::Aborted => return Err(SummaryError::Cancelled),
         StopReason::Error => return Err(SummaryError::Failed),
         StopReason::Stop | StopReason::Length | StopReason::ToolUse => {}
     }
-    let text = cleaned(&reply.text(), instructions);
+    let text = cleaned(&reply.text(), own_words);
     if text.is_empty() {
         return Err(SummaryError::Empty);
     }
-    if request.purpose == Purpose::Short {
-        return Ok((text, true));
-    }
-    let chars = text.chars().count();
-    if chars < LEAST_CHARS {
-        return Err(SummaryError::TooShort { chars });
-    }
-    let size = counter.one(&text);
-    if size > request.estimate {
-        return Err(SummaryError::LargerThanInput {
-            input: request.estimate,
-            output: size,
-        });
-    }
-    let whole = reply.stop != StopReason::Length;
-    if !whole && !Sections::parse(&text).are_whole() {
-        return Err(SummaryError::CutOff);
-    }
-    Ok((text, whole))
+    Ok(text)
 }
 
 /// A summary shorter than this says nothing.
