@@ -150,7 +150,13 @@ pub(crate) struct Navigate {
     pub(crate) session: String,
     /// The entry to go to: its id, or the start of it.
     pub(crate) target: String,
-    /// Put a label on the place.
+    /// Leave a summary of the branch that is left at the place.
+    #[arg(long)]
+    pub(crate) summarize: bool,
+    /// Who summarizes: `extractive` quotes and counts, without a model.
+    #[arg(long, value_name = "M", default_value = "extractive", value_parser = ["extractive"], requires = "summarize")]
+    pub(crate) model: String,
+    /// Put a label on the summary, or on the place if there is none.
     #[arg(long, value_name = "L")]
     pub(crate) label: Option<String>,
 }

@@ -1,13 +1,19 @@
 //! `foldline navigate`: moves the leaf to another entry.
 
-use foldline_branch_summary::Navigation;
-use foldline_session_model::{EntryDraft, EntryId};
+use foldline_branch_summary::{
+    BranchSummary, Budget, LeftOut, Navigation, PrepareOptions, extractive, prepare,
+};
+use foldline_compaction_core::file_ops::ToolTable;
+use foldline_compaction_core::prompts::Prompts;
+use foldline_session_model::fold::Profile;
+use foldline_session_model::tokens::Heuristic;
+use foldline_session_model::{Author, EntryDraft, EntryId};
 use foldline_session_store::DiskStore;
 use serde::Serialize;
 
 use crate::args;
 use crate::commit::{Backup, Commit};
-use crate::error::{CommandError, Status};
+use crate::error::{CommandError, ErrorKind, Status};
 use crate::output::{self, BOLD, DIM, Format, GOOD, grouped};
 use crate::session::{Damage, Session};
 
@@ -21,6 +27,12 @@ struct Document {
     editor_text: Option<String>,
     summary_entry_id: Option<EntryId>,
     abandoned: Vec<EntryId>,
+    /// Who summarized; null without a summary.
+    model: Option<String>,
+    read_files: Vec<String>,
+    modified_files: Vec<String>,
+    /// What the summary is not made from, and why.
+    left_out: Vec<LeftOut>,
     backup_path: Option<String>,
 }
 
@@ -37,6 +49,10 @@ pub(crate) fn run(args: &args::Navigate, format: Format) -> Result<Status, Comma
         new_leaf_id: navigation.new_leaf.map(|ix| log.entry_id(ix)),
         editor_text: navigation.editor_text.clone(),
         summary_entry_id: None,
+        model: args.summarize.then(|| args.model.clone()),
+        read_files: Vec::new(),
+        modified_files: Vec::new(),
+        left_out: Vec::new(),
         abandoned: navigation
             .abandoned
             .entries()
@@ -45,32 +61,83 @@ pub(crate) fn run(args: &args::Navigate, format: Format) -> Result<Status, Comma
             .collect(),
         backup_path: None,
     };
-    let mut commit = Commit::on(&session);
     let label = args.label.as_deref().zip(navigation.target);
-    if let Some((label, target)) = label {
-        // Before the move, which has to be the last record of the file.
-        let leaf = log.leaf().map(|ix| log.entry_id(ix));
-        let label = commit.add(leaf, &EntryDraft::label(&log.entry_id(target), Some(label)));
-        if navigation.new_leaf == navigation.old_leaf {
+    if navigation.is_at_target() && label.is_none() {
+        return Ok(skipped(
+            document,
+            "the session stands there already",
+            &session,
+            format,
+        ));
+    }
+    let summary = if args.summarize && !navigation.is_at_target() {
+        summarize(&session, &navigation)?
+    } else {
+        None
+    };
+    let mut commit = Commit::on(&session);
+    if let Some(summary) = &summary {
+        let append = navigation
+            .with_summary(log, &summary.summary, Some(&summary.details), Author::Foldline)
+            .ok_or_else(|| CommandError::new(ErrorKind::Failed, "the place is not in the session"))?;
+        let entry = commit.add(append.parent, &append.draft);
+        document.summary_entry_id = Some(entry.clone());
+        document.new_leaf_id = Some(entry.clone());
+        document.read_files.clone_from(&summary.files.read_files);
+        document.modified_files.clone_from(&summary.files.modified_files);
+        document.left_out.clone_from(&summary.left_out);
+        if let Some((label, _)) = label {
+            let label = commit.add(Some(entry.clone()), &EntryDraft::label(&entry, Some(label)));
             document.new_leaf_id = Some(label);
         }
-    }
-    match navigation.move_leaf(log) {
-        Some(append) => {
-            commit.add(append.parent, &append.draft);
+    } else {
+        if let Some((label, target)) = label {
+            // Before the move, which has to be the last record of the file.
+            let leaf = log.leaf().map(|ix| log.entry_id(ix));
+            let label = commit.add(leaf, &EntryDraft::label(&log.entry_id(target), Some(label)));
+            if navigation.new_leaf == navigation.old_leaf {
+                document.new_leaf_id = Some(label);
+            }
         }
-        None if label.is_some() => {}
-        None => {
-            document.outcome = "skipped";
-            document.reason = Some("the session stands there already");
+        match navigation.move_leaf(log) {
+            Some(append) => {
+                commit.add(append.parent, &append.draft);
+            }
+            None if label.is_some() => {}
+            None => {
+                return Ok(skipped(
+                    document,
+                    "the session stands there already",
+                    &session,
+                    format,
+                ));
+            }
         }
     }
-    if document.outcome == "committed" {
-        let backup = commit.append(&store, Backup::OnlyToMigrate)?;
-        document.backup_path = backup.map(|path| path.display().to_string());
-    }
+    let backup = commit.append(&store, Backup::OnlyToMigrate)?;
+    document.backup_path = backup.map(|path| path.display().to_string());
     output::result(format, &document, || text(&document, &session));
     Ok(Status::Done)
+}
+
+/// Sums up what is left; `None` if there is nothing to say about it.
+fn summarize(session: &Session, navigation: &Navigation) -> Result<Option<BranchSummary>, CommandError> {
+    let options = PrepareOptions {
+        budget: Budget::Unlimited,
+        profile: Profile::Auto,
+        tools: &ToolTable::default(),
+        in_editor: navigation.target.filter(|_| navigation.editor_text.is_some()),
+    };
+    let preparation = prepare(&session.log, &navigation.abandoned, &options, &Heuristic)
+        .map_err(|e| CommandError::from_error(ErrorKind::Failed, &e))?;
+    Ok(extractive(&preparation, &Prompts::default(), &Heuristic))
+}
+
+fn skipped(mut document: Document, reason: &'static str, session: &Session, format: Format) -> Status {
+    document.outcome = "skipped";
+    document.reason = Some(reason);
+    output::result(format, &document, || text(&document, session));
+    Status::Done
 }
 
 fn text(document: &Document, session: &Session) -> String {
@@ -88,6 +155,9 @@ fn text(document: &Document, session: &Session) -> String {
             "  left    {} entries; `foldline navigate` to {old} brings them back\n",
             grouped(count as u64)
         )),
+    }
+    if let (Some(id), Some(model)) = (&document.summary_entry_id, &document.model) {
+        out.push_str(&format!("  summary {id} ({model})\n"));
     }
     if let Some(text) = &document.editor_text {
         out.push_str(&format!(

@@ -382,3 +382,70 @@ fn a_fork_has_the_context_of_its_parent() {
     let taken = sandbox.run(&["fork", "s.jsonl", "--output", "at.jsonl"]);
     assert_eq!(taken.code(), 2, "{}", taken.all());
 }
+
+/// FB-093: parentId is the entry navigated to, fromId the leaf that was left; the context is that of the target and the
+/// summary.
+#[test]
+fn a_summary_of_what_is_left_stays_at_the_place() {
+    let sandbox = Sandbox::new();
+    sandbox.write("s.jsonl", branching());
+    let moved = sandbox.json(&["navigate", "s.jsonl", "a1", "--summarize", "--label", "back"]);
+    assert_eq!(moved["outcome"], "committed");
+    let id = moved["summaryEntryId"].as_str().unwrap();
+    let entry = sandbox.json(&["show", "s.jsonl", id])["entry"].clone();
+    assert_eq!(
+        (&entry["type"], &entry["parentId"], &entry["fromId"]),
+        (&"branch_summary".into(), &"a1".into(), &"l1".into())
+    );
+    assert_eq!(entry["details"]["rung"], "extractive");
+    let messages = context(&sandbox, "s.jsonl");
+    assert_eq!(ids(&messages), ["u1", "a1", id]);
+    assert!(messages[2].1.contains("Recursion works"), "{}", messages[2].1);
+    let tree = sandbox.json(&["tree", "s.jsonl"]);
+    let summary = tree["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|e| e["id"] == id)
+        .unwrap()
+        .clone();
+    assert_eq!(
+        (&summary["label"], &summary["role"]),
+        (&"back".into(), &"branchSummary".into())
+    );
+    assert_eq!(sandbox.run(&["check", "s.jsonl"]).code(), 0);
+}
+
+#[test]
+fn nothing_to_summarize_is_no_failure() {
+    let sandbox = Sandbox::new();
+    sandbox.write("s.jsonl", branching());
+    sandbox.json(&["navigate", "s.jsonl", "a1"]);
+    // Down again: nothing is left behind.
+    let down = sandbox.json(&["navigate", "s.jsonl", "k1", "--summarize"]);
+    assert_eq!(down["outcome"], "committed");
+    assert_eq!(down["summaryEntryId"], serde_json::Value::Null);
+    assert_eq!(ids(&context(&sandbox, "s.jsonl")), ["k1"]);
+}
+
+#[test]
+fn a_summary_at_the_root_has_no_parent() {
+    let sandbox = Sandbox::new();
+    sandbox.write("s.jsonl", branching());
+    let moved = sandbox.json(&["navigate", "s.jsonl", "u1", "--summarize"]);
+    let id = moved["summaryEntryId"].as_str().unwrap();
+    let entry = sandbox.json(&["show", "s.jsonl", id])["entry"].clone();
+    assert_eq!(entry["parentId"], serde_json::Value::Null);
+    assert_eq!(moved["editorText"], "Fix the parser");
+    // What goes back to the editor is not summarized, and is named.
+    assert!(!entry["summary"].as_str().unwrap().contains("Fix the parser"));
+    let left: Vec<&str> = moved["leftOut"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|l| l["reason"] == "in-editor")
+        .map(|l| l["entryId"].as_str().unwrap())
+        .collect();
+    assert_eq!(left, ["u1"]);
+    assert_eq!(ids(&context(&sandbox, "s.jsonl")), [id]);
+}
