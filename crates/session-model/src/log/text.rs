@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::{Extent, FinalNewline, Migration, SessionLog};
+use super::scan::IsLast;
+use super::{Extent, FinalNewline, Migration, SessionLog, Trust};
 use crate::EntryIx;
 use crate::entry::EntryKind;
 use crate::json::splice::{self, Edit};
@@ -60,6 +61,13 @@ impl SessionLog {
         for span in super::scan::lines(&self.bytes[body..]) {
             let span = span.start + body..span.end + body;
             let line = &self.bytes[span.clone()];
+            if span.end <= self.header_at.start {
+                // Before the header only titles are records, and the header takes theirs over.
+                let line = super::scan::line(&self.bytes, span.clone(), Trust::Validated, IsLast::No);
+                if !line.found.is_empty() {
+                    continue;
+                }
+            }
             let mut plain = true;
             if self.header_at.start >= span.start && self.header_at.end <= span.end && !header_done {
                 header_done = true;
@@ -87,7 +95,6 @@ impl SessionLog {
             }
             match crate::head::careful(line).ok().and_then(|h| h.kind).as_deref() {
                 Some("session") if header_done => {}
-                Some("title") if !header_done => {}
                 Some("header_patch" | "entry_patch") => {}
                 _ => push_line(&mut out, line),
             }
