@@ -44,7 +44,8 @@ pub(crate) enum Command {
 #[command(after_help = "Examples:
   foldline compact session.jsonl
   foldline compact session.jsonl --ratio 0.3 --output smaller.jsonl
-  foldline compact session.jsonl --budget 0.25 --query 'the parser' --dry-run")]
+  foldline compact session.jsonl --budget 0.25 --query 'the parser' --dry-run
+  foldline compact session.jsonl --strategy context-full --keep-recent 10000")]
 pub(crate) struct Compact {
     /// The session: a path, the start of an id, or `latest`.
     pub(crate) session: String,
@@ -54,13 +55,18 @@ pub(crate) struct Compact {
     /// Who plans: `extractive` is the embedded planner, without a model.
     #[arg(long, value_name = "M", default_value = "extractive", value_parser = ["extractive"])]
     pub(crate) model: String,
-    /// The share of the compactable lines to keep, above 0 and below 1 [default: 0.5 without --budget].
+    /// The share of the compactable lines to keep, above 0 and below 1 [default: 0.5 without --budget]
+    /// (verbatim-lines).
     #[arg(long, value_name = "R", value_parser = share)]
     pub(crate) ratio: Option<Share>,
-    /// The share of the compactable tokens to keep, above 0 and below 1. With --ratio the stricter wins.
+    /// The share of the compactable tokens to keep, above 0 and below 1 (verbatim-lines). With --ratio the stricter
+    /// wins.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(crate) budget: Option<Share>,
-    /// How many of the newest messages stay as messages.
+    /// About how many tokens of the newest messages stay as they are (context-full).
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    pub(crate) keep_recent: u32,
+    /// How many of the newest messages stay as messages (verbatim-lines).
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(crate) preserve_recent: usize,
     /// What the kept lines should be about [default: the last user message].
@@ -81,12 +87,15 @@ pub(crate) struct Compact {
 pub(crate) enum Strategy {
     /// Delete lines, keep the others word for word.
     VerbatimLines,
+    /// Replace old messages by a summary, keep recent ones as they are.
+    ContextFull,
 }
 
 impl Strategy {
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::VerbatimLines => "verbatim-lines",
+            Self::ContextFull => "context-full",
         }
     }
 }

@@ -1,17 +1,17 @@
 //! `foldline compact`: one compaction of a session.
 
 mod diff;
+mod summary;
 
 use std::path::Path;
 use std::time::Instant;
 
 use foldline_compaction_core::verbatim::{
-    self, Demand, NotSmaller, Parameters, Preparation, RangePlan, Rung, Share, SmallRegion,
-    VerbatimCompaction, reconstruct,
+    self, Demand, NotSmaller, Parameters, Preparation, RangePlan, Rung, Share, SmallRegion, reconstruct,
 };
 use foldline_session_model::tokens::Heuristic;
 use foldline_session_model::tree::Leaf;
-use foldline_session_model::{EntryDraft, EntryId};
+use foldline_session_model::{CompactionDraft, EntryDraft, EntryId};
 use foldline_session_store::DiskStore;
 use serde::Serialize;
 
@@ -29,7 +29,7 @@ struct Document {
     reason: Option<String>,
     strategy: &'static str,
     model: String,
-    parameters: Option<Parameters>,
+    parameters: Option<Asked>,
     rung: Option<&'static str>,
     prompt_version: u32,
     entry_id: Option<EntryId>,
@@ -48,6 +48,17 @@ struct Document {
     elapsed_ms: u64,
 }
 
+/// What was asked for, by strategy.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Asked {
+    Lines(Parameters),
+    #[serde(rename_all = "camelCase")]
+    Summary {
+        keep_recent_tokens: u32,
+    },
+}
+
 pub(crate) fn run(args: &args::Compact, format: Format) -> Result<Status, CommandError> {
     let started = Instant::now();
     if let Some(output) = args.output.as_deref().filter(|path| path.exists()) {
@@ -60,6 +71,9 @@ pub(crate) fn run(args: &args::Compact, format: Format) -> Result<Status, Comman
     let store = DiskStore::new();
     let session = Session::open(&store, &args.session, Damage::Warn)?;
     let context = session.context(&Leaf::Last)?;
+    if args.strategy == args::Strategy::ContextFull {
+        return summary::run(args, &store, &session, &context, started, progress, format);
+    }
     let query = args.query.clone().or_else(|| context.last_user_text());
     let mut parameters = Parameters::with_query(query.unwrap_or_else(|| verbatim::DEFAULT_QUERY.to_owned()));
     parameters.preserve_recent = args.preserve_recent;
@@ -73,7 +87,7 @@ pub(crate) fn run(args: &args::Compact, format: Format) -> Result<Status, Comman
     let mut document = Document {
         strategy: args.strategy.as_str(),
         model: args.model.clone(),
-        parameters: Some(parameters.clone()),
+        parameters: Some(Asked::Lines(parameters.clone())),
         rung: Some(Rung::Extractive.as_str()),
         prompt_version: verbatim::PROMPT_VERSION,
         ..Document::default()
@@ -120,7 +134,7 @@ pub(crate) fn run(args: &args::Compact, format: Format) -> Result<Status, Comman
         }
     };
     progress.step("Writing");
-    let written = commit(&store, &session, &compaction, args.output.as_deref())?;
+    let written = commit(&store, &session, &compaction.draft, args.output.as_deref())?;
     drop(progress);
 
     document.outcome = "committed";
@@ -154,13 +168,13 @@ struct Written {
 fn commit(
     store: &DiskStore,
     session: &Session,
-    compaction: &VerbatimCompaction,
+    draft: &CompactionDraft,
     output: Option<&Path>,
 ) -> Result<Written, CommandError> {
     let log = &session.log;
     let mut commit = Commit::on(session);
     let leaf = log.leaf().map(|leaf| log.entry_id(leaf));
-    let entry = commit.add(leaf, &EntryDraft::compaction(&compaction.draft));
+    let entry = commit.add(leaf, &EntryDraft::compaction(draft));
     let backup = match output {
         // The source is the backup: it is not touched.
         Some(output) => commit
@@ -242,6 +256,13 @@ fn committed_text(document: &Document, session: &Session) -> String {
             grouped(stats.lines_before as u64),
             grouped(stats.lines_kept as u64),
             grouped(stats.range_count as u64)
+        ));
+    }
+    if document.stats.is_none() {
+        out.push_str(&format!(
+            "  files   {} changed, {} only read\n",
+            grouped(document.modified_files.len() as u64),
+            grouped(document.read_files.len() as u64)
         ));
     }
     out.push_str(&format!("  by      {} ({})\n", document.strategy, document.model));

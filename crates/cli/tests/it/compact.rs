@@ -243,3 +243,45 @@ fn what_would_grow_is_skipped_with_its_figures() {
         "{result}"
     );
 }
+
+#[test]
+fn a_summary_without_a_model_names_itself_and_the_files() {
+    let sandbox = Sandbox::new();
+    let source = sandbox.fixture("realistic.jsonl");
+    let args = [
+        "compact",
+        &source,
+        "--strategy",
+        "context-full",
+        "--keep-recent",
+        "2000",
+    ];
+    let planned = sandbox.json(&[&args[..], &["--dry-run"]].concat());
+    assert_eq!(planned["reason"], "dry run");
+    let result = sandbox.json(&[&args[..], &["--output", "out.jsonl"]].concat());
+    assert_eq!(result["outcome"], "committed");
+    assert_eq!(result["rung"], "extractive");
+    assert_eq!(result["strategy"], "context-full");
+    assert_eq!(result["firstKeptEntryId"], planned["firstKeptEntryId"]);
+    assert!(result["tokensAfter"].as_u64() < result["tokensBefore"].as_u64());
+    let text = sandbox.read("out.jsonl");
+    let entry: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(entry["details"]["modifiedFiles"], result["modifiedFiles"]);
+    assert_eq!(entry["details"]["planner"], "extractive");
+    let summary = entry["summary"].as_str().unwrap();
+    assert!(
+        summary.contains("without a model") && summary.contains("## Goal"),
+        "{summary}"
+    );
+
+    // The context is the summary and the tail; a second run on it has nothing to do.
+    let context = sandbox.json(&["context", "out.jsonl"]);
+    assert_eq!(context["messages"][0]["role"], "compactionSummary");
+    assert_eq!(context["messages"][1]["entryId"], result["firstKeptEntryId"]);
+    let again = sandbox.json(&["compact", "out.jsonl", "--strategy", "context-full"]);
+    assert_eq!(again["outcome"], "skipped");
+    assert!(
+        again["reason"].as_str().unwrap().contains("already compacted"),
+        "{again}"
+    );
+}
