@@ -34,8 +34,11 @@ pub(super) fn fit(
     counter: &dyn TokenCounter,
 ) -> Fitted {
     let whole = transcript(Caps::USUAL);
-    if whole.parts.is_empty() {
-        return Fitted::default();
+    if whole.parts.iter().all(|part| part.text.is_empty()) {
+        return Fitted {
+            pieces: Vec::new(),
+            dropped: whole.parts.iter().map(|part| part.source).collect(),
+        };
     }
     let Some(room) = room else { return one(&whole) };
     if counter.one(&whole.text()) <= room {

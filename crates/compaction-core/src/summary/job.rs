@@ -266,7 +266,12 @@ impl<'j, 'c, 'l> SummaryJob<'j, 'c, 'l> {
             room = Some(left);
         }
         let Fitted { pieces, dropped } = fit(|caps| transcript(messages.iter(), caps), room, counter);
-        self.drop_entries(&dropped, "the requests had no room for it");
+        let reason = if pieces.is_empty() {
+            "it has no text"
+        } else {
+            "the requests had no room for it"
+        };
+        self.drop_entries(&dropped, reason);
         let of = pieces.len();
         for (i, piece) in pieces.into_iter().enumerate() {
             // Only the first part continues the earlier summary.

@@ -45,7 +45,7 @@ pub struct Part {
     pub text: String,
 }
 
-/// A transcript, message by message. Messages without any text have no part.
+/// A transcript, message by message. A message without any text has an empty part: it is accounted for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transcript {
     /// The parts in order.
@@ -62,7 +62,7 @@ impl Transcript {
 /// The text of parts, apart by blank lines.
 pub(super) fn join(parts: &[Part]) -> String {
     let mut text = String::with_capacity(parts.iter().map(|p| p.text.len() + 2).sum());
-    for part in parts {
+    for part in parts.iter().filter(|part| !part.text.is_empty()) {
         if !text.is_empty() {
             text.push_str("\n\n");
         }
@@ -79,12 +79,9 @@ pub fn serialize_conversation(messages: &[LlmMessage<'_>]) -> String {
 /// Messages as a transcript.
 pub fn transcript<'m, 'c: 'm>(messages: impl Iterator<Item = &'m LlmMessage<'c>>, caps: Caps) -> Transcript {
     let parts = messages
-        .filter_map(|message| {
-            let text = message_text(message, caps);
-            (!text.is_empty()).then_some(Part {
-                source: message.source,
-                text,
-            })
+        .map(|message| Part {
+            source: message.source,
+            text: message_text(message, caps),
         })
         .collect();
     Transcript { parts }
