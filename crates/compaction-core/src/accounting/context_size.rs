@@ -1,11 +1,11 @@
 //! The one number for the size of a context (D10, R06).
 
 use foldline_session_model::entry::EntryKind;
-use foldline_session_model::fold::{Context, Masked, REVOKE_TYPE};
+use foldline_session_model::fold::Context;
 use foldline_session_model::log::SessionLog;
 use foldline_session_model::message::{AssistantMessage, Message, RecordedUsage, StopReason};
 use foldline_session_model::model_call::{self, Api, Usage};
-use foldline_session_model::tokens::{IMAGE_TOKENS, TokenCounter};
+use foldline_session_model::tokens::{IMAGE_TOKENS, TokenCounter, TokenSource};
 use foldline_session_model::{EntryIx, Tokens};
 use serde::Serialize;
 
@@ -32,35 +32,15 @@ pub enum SizeSource {
 impl ContextSize {
     /// The size of a context: the newest usage of the same generation and an estimate of what followed, or an estimate
     /// of everything with `overhead` (system text, tools). `pending` is the estimate of what is about to be added.
-    ///
-    /// Usage counts only if it is newer than the newest compaction and nothing was revoked since; what a prune
-    /// replaced after it is taken off.
     pub fn of(context: &Context<'_>, overhead: Tokens, pending: Tokens, counter: &dyn TokenCounter) -> Self {
-        let estimate = |items: &[foldline_session_model::fold::ContextItem<'_>]| -> Tokens {
-            items.iter().map(|item| counter.message(&item.message)).sum()
+        let size = context.tokens(counter);
+        let (source, overhead) = match size.source {
+            TokenSource::Measured { .. } => (SizeSource::Measured, Tokens::ZERO),
+            TokenSource::Estimated => (SizeSource::Estimated, overhead),
         };
-        match anchor(context) {
-            Some(anchor) => {
-                let trailing = context.items.get(anchor.item + 1..).unwrap_or_default();
-                let before = context.items.get(..anchor.item).unwrap_or_default();
-                let pruned: Tokens = before
-                    .iter()
-                    .filter_map(|item| match item.masked {
-                        Masked::ByEntry { mask, original } if anchor.later.contains(&mask) => {
-                            Some(original.saturating_sub(counter.message(&item.message)))
-                        }
-                        _ => None,
-                    })
-                    .sum();
-                Self {
-                    tokens: anchor.tokens.saturating_sub(pruned) + estimate(trailing) + pending,
-                    source: SizeSource::Measured,
-                }
-            }
-            None => Self {
-                tokens: overhead + estimate(&context.items) + pending,
-                source: SizeSource::Estimated,
-            },
+        Self {
+            tokens: size.total + overhead + pending,
+            source,
         }
     }
 }
@@ -68,56 +48,22 @@ impl ContextSize {
 /// The message whose usage counts.
 struct Anchor {
     item: usize,
-    tokens: Tokens,
     prompt: Tokens,
-    /// Entries of programs on the path after it.
-    later: Vec<EntryIx>,
 }
 
-fn anchor(context: &Context<'_>) -> Option<Anchor> {
-    let generation = context
-        .compaction
-        .and_then(|compaction| context.path.iter().rposition(|ix| *ix == compaction))
-        .map_or(0, |at| at + 1);
-    let mut path = context.path.get(generation..)?.iter().rev();
-    let mut later = Vec::new();
-    for (item, found) in context.items.iter().enumerate().rev() {
-        loop {
-            let ix = *path.next()?;
-            if context.log.kind(ix) == EntryKind::Custom {
-                if is_revocation(context.log, ix) {
-                    return None;
-                }
-                later.push(ix);
-            }
-            if ix == found.source {
-                break;
-            }
-        }
-        let Message::Assistant(message) = &found.message else {
-            continue;
-        };
-        if let Some(usage) = usable(message) {
-            let tokens = model_call::context_tokens(&usage.0, usage.1);
-            if tokens > Tokens::ZERO {
-                let prompt = match model_call::prompt_tokens(&usage.0, usage.1) {
-                    Tokens::ZERO => tokens,
-                    prompt => prompt,
-                };
-                return Some(Anchor {
-                    item,
-                    tokens,
-                    prompt,
-                    later,
-                });
-            }
-        }
-    }
-    None
-}
-
-fn is_revocation(log: &SessionLog, ix: EntryIx) -> bool {
-    memchr::memmem::find(log.raw_line(ix), REVOKE_TYPE.as_bytes()).is_some()
+fn anchor(context: &Context<'_>, counter: &dyn TokenCounter) -> Option<Anchor> {
+    let TokenSource::Measured { usage, item } = context.tokens(counter).source else {
+        return None;
+    };
+    let Message::Assistant(message) = &context.items.get(item)?.message else {
+        return None;
+    };
+    let (parts, api) = usable(message)?;
+    let prompt = match model_call::prompt_tokens(&parts, api) {
+        Tokens::ZERO => usage,
+        prompt => prompt,
+    };
+    Some(Anchor { item, prompt })
 }
 
 /// The usage of a message that was neither cancelled nor failed.
@@ -163,7 +109,7 @@ pub fn newest_usage(log: &SessionLog, path: &[EntryIx]) -> Option<Tokens> {
 /// How much more a provider counted than the estimate says, both without pictures. `None` if nothing was measured.
 /// `overhead` is the estimate of system text and tools.
 pub fn correction_ratio(context: &Context<'_>, overhead: Tokens, counter: &dyn TokenCounter) -> Option<f64> {
-    let anchor = anchor(context)?;
+    let anchor = anchor(context, counter)?;
     let before = context.items.get(..anchor.item)?;
     let estimated: Tokens = before.iter().map(|item| counter.message(&item.message)).sum();
     let pictures: usize = before
@@ -180,7 +126,7 @@ pub fn correction_ratio(context: &Context<'_>, overhead: Tokens, counter: &dyn T
 /// What every request costs besides its messages, as far as a measurement shows it: the measured prompt without the
 /// estimate of its messages (FB-022). `None` if nothing was measured.
 pub fn measured_overhead(context: &Context<'_>, counter: &dyn TokenCounter) -> Option<Tokens> {
-    let anchor = anchor(context)?;
+    let anchor = anchor(context, counter)?;
     let before = context.items.get(..anchor.item)?;
     let estimated: Tokens = before.iter().map(|item| counter.message(&item.message)).sum();
     Some(anchor.prompt.saturating_sub(estimated))

@@ -90,7 +90,7 @@ fn fb_018_only_a_committed_compaction_ends_a_measurement() {
 }
 
 #[test]
-fn prunes_and_revocations_after_the_measurement_count() {
+fn prunes_and_revocations_begin_a_new_generation() {
     let rows = Rows::new()
         .call("a1", "c1", "bash", "{}")
         .result("t1", "c1", "bash", &filler(5_000))
@@ -100,7 +100,7 @@ fn prunes_and_revocations_after_the_measurement_count() {
             "custom",
             "\"customType\":\"foldline/prune\",\"data\":{\"items\":[{\"entryId\":\"t1\",\"notice\":\"xxxx\",\"tokens\":5000}]}",
         );
-    assert_eq!(size(&rows), (1_001, SizeSource::Measured));
+    assert_eq!(size(&rows).1, SizeSource::Estimated);
     let rows = rows.entry(
         "r1",
         "custom",
