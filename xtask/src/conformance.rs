@@ -5,6 +5,7 @@
 //! failure unless `known.toml` names the decision behind it and pins what Foldline returns instead.
 
 mod canonical;
+mod compaction;
 mod compare;
 mod context;
 mod known;
@@ -15,7 +16,9 @@ mod report;
 mod session;
 #[cfg(test)]
 mod tests;
+mod thresholds;
 mod tokens;
+mod transcripts;
 mod tree;
 mod vector;
 mod verbatim;
@@ -84,14 +87,23 @@ fn runner(name: &str) -> Option<Runner> {
         "gajae.convert_to_llm" => llm::convert,
         "gajae.estimate_text_tokens" => tokens::texts,
         "gajae.estimate_tokens" => tokens::gajae,
+        "gajae.file_lists" | "pi.file_lists" | "atomic.file_lists" => transcripts::file_lists,
+        "gajae.find_cut_point" => compaction::gajae_cut_point,
         "gajae.load" => load::gajae,
+        "gajae.prepare_compaction" => compaction::gajae_prepare,
         "gajae.prune_tool_arguments" => pruning::gajae_arguments,
         "gajae.prune_tool_outputs" => pruning::gajae_outputs,
+        "gajae.serialize_conversation" => transcripts::gajae_serialize,
+        "gajae.thresholds" => thresholds::gajae,
         "ohmypi.prune_tool_outputs" => pruning::ohmypi_outputs,
         "pi.build_session_context" => context::pi,
         "pi.estimate_tokens" => tokens::pi,
+        "pi.find_cut_point" => compaction::pi_cut_point,
         "pi.load" => load::pi,
+        "pi.prepare_compaction" => compaction::pi_prepare,
+        "pi.serialize_conversation" => transcripts::pi_serialize,
         "pi.session_tree" => tree::whole,
+        "pi.thresholds" => thresholds::pi,
         _ => return None,
     })
 }

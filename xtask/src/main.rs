@@ -11,6 +11,7 @@ mod crash;
 mod e2e;
 mod fixtures;
 mod import_check;
+mod loss;
 mod ranking;
 mod tidy;
 mod workspace;
@@ -40,6 +41,8 @@ enum Task {
     Fixtures(fixtures::Args),
     /// Import the sessions of other agents in a folder; check that every row is accounted for.
     ImportCheck(import_check::Args),
+    /// Summarise sessions three times in a row and count the entries that are lost.
+    Loss(loss::Args),
     /// Compare the extractive ranking with the reference, on its sessions, and time it.
     Ranking(ranking::Args),
     /// Check the rules of the workspace that no compiler knows.
@@ -54,6 +57,7 @@ fn main() -> anyhow::Result<()> {
         Task::E2e(args) => e2e::run(&args),
         Task::Fixtures(args) => fixtures::run(&args),
         Task::ImportCheck(args) => import_check::run(&args),
+        Task::Loss(args) => loss::run(&args),
         Task::Ranking(args) => ranking::run(&args),
         Task::Tidy => tidy::run(),
     }
