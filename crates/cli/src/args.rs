@@ -24,6 +24,8 @@ pub(crate) enum Command {
     Context(Context),
     /// Show one entry whole.
     Show(Show),
+    /// Replace old and stale tool output by notices; nothing is lost.
+    Prune(Prune),
     /// Draw the tree of a session: branches, labels, compactions, where it stands.
     Tree(Tree),
     /// Go to another entry of a session and go on from there.
@@ -126,8 +128,54 @@ pub(crate) enum ContextFormat {
 pub(crate) struct Show {
     /// The session: a path, the start of an id, or `latest`.
     pub(crate) session: String,
-    /// The entry, or `artifact://entry/ID` for the original of a pruned one.
+    /// The entry, or the `artifact://` address of an original that a notice names.
     pub(crate) id: String,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "The newest output and the newest two turns stay. `foldline show SESSION artifact://…` reads what a
+notice stands for, `foldline undo SESSION` takes a mask back.
+
+Examples:
+  foldline prune session.jsonl --dry-run
+  foldline prune latest --minimum-savings 0 --protect-tokens 10000"
+)]
+pub(crate) struct Prune {
+    /// The session: a path, the start of an id, or `latest`.
+    pub(crate) session: String,
+    /// Where the originals are kept.
+    #[arg(long, value_enum, default_value_t = PruneStorage::Mask)]
+    pub(crate) storage: PruneStorage,
+    /// Show what would be pruned and change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// How many tokens of the newest tool output stay [default: 40000].
+    #[arg(long, value_name = "N")]
+    pub(crate) protect_tokens: Option<u64>,
+    /// Prune only if it saves this many tokens [default: 20000].
+    #[arg(long, value_name = "N")]
+    pub(crate) minimum_savings: Option<u64>,
+    /// How many of the newest turns stay whole [default: 2].
+    #[arg(long, value_name = "N")]
+    pub(crate) protect_turns: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PruneStorage {
+    /// In the session: one entry more, and every reader of ours sees the notices.
+    Mask,
+    /// In files beside the session, which is rewritten, so that other agents see the notices.
+    Rewrite,
+}
+
+impl PruneStorage {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Mask => "mask",
+            Self::Rewrite => "rewrite",
+        }
+    }
 }
 
 #[derive(Debug, ClapArgs)]

@@ -7,6 +7,7 @@ mod export;
 mod fork;
 mod import;
 mod navigate;
+mod prune;
 mod show;
 mod tree;
 mod undo;
@@ -20,6 +21,7 @@ pub(crate) fn run(command: &Command, format: Format) -> Result<Status, CommandEr
         Command::Compact(args) => compact::run(args, format),
         Command::Context(args) => context::run(args, format),
         Command::Show(args) => show::run(args, format),
+        Command::Prune(args) => prune::run(args, format),
         Command::Tree(args) => tree::run(args, format),
         Command::Navigate(args) => navigate::run(args, format),
         Command::Undo(args) => undo::run(args, format),

@@ -1,12 +1,13 @@
 //! How every command writes: planned entries, appended in one step if the session is still the one that was read.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use foldline_session_model::log::Migration;
-use foldline_session_model::{EntryDraft, EntryId, Envelope};
+use foldline_session_model::{EntryDraft, EntryId, EntryIx, Envelope};
 use foldline_session_store::{
-    CreateError, DiskStore, Expected, OpenError, OpenOptions, Owner, SessionStore as _,
+    CreateError, DiskStore, Expected, OpenError, OpenOptions, Owner, SessionStore as _, SessionWriter,
 };
 
 use crate::error::{CommandError, ErrorKind};
@@ -62,32 +63,13 @@ impl<'s> Commit<'s> {
     /// Somebody else writes the session or wrote it since it was read, or the disk refuses.
     pub(crate) fn append(self, store: &DiskStore, backup: Backup) -> Result<Option<PathBuf>, CommandError> {
         let session = self.session;
-        if let Some(agent) = session.imported_from {
-            let path = session.path.display();
-            return Err(CommandError::new(
-                ErrorKind::Usage,
-                format!("{path} is a session of {agent}, which is never written"),
-            )
-            .hint(format!(
-                "`foldline import {path}` makes a session that can be changed"
-            )));
-        }
-        let options = OpenOptions {
-            owner: Owner::this_process(),
-            now: SystemTime::now(),
-            expected: Expected::Exactly(session.stamp),
-        };
+        not_imported(session)?;
         let migrated = match session.log.disk_form().migration {
             Migration::ReadOnly => return Err(read_only(session)),
             Migration::Needed => Some(session.log.to_written_form().ok_or_else(|| read_only(session))?),
             Migration::NotNeeded => None,
         };
-        let mut writer = store.open(&session.path, &options).map_err(|e| match e {
-            OpenError::SessionBusy { .. } | OpenError::ForeignWriter { .. } | OpenError::Changed(_) => {
-                CommandError::from_error(ErrorKind::Busy, &e).hint("try again when the other one is done")
-            }
-            e => failed(&e),
-        })?;
+        let mut writer = writer(session, store)?;
         let backup = match (migrated, backup) {
             (Some(text), _) => Some(
                 writer
@@ -117,6 +99,55 @@ impl<'s> Commit<'s> {
         let mut lines = lines_of(&text).chain(self.lines.iter().map(String::as_bytes));
         create(store, output, &mut lines)
     }
+}
+
+/// Writes the session anew with other lines in the place of some entries. Returns the backup.
+///
+/// # Errors
+/// As [`Commit::append`]; the session is as it was then.
+pub(crate) fn rewrite(
+    session: &Session,
+    store: &DiskStore,
+    replaced: &BTreeMap<EntryIx, String>,
+    label: &str,
+) -> Result<PathBuf, CommandError> {
+    not_imported(session)?;
+    let text = session
+        .log
+        .to_written_form_with(replaced)
+        .ok_or_else(|| read_only(session))?;
+    writer(session, store)?
+        .rewrite(&mut lines_of(&text), label, SystemTime::now())
+        .map_err(|e| failed(&e))
+}
+
+fn not_imported(session: &Session) -> Result<(), CommandError> {
+    if let Some(agent) = session.imported_from {
+        let path = session.path.display();
+        return Err(CommandError::new(
+            ErrorKind::Usage,
+            format!("{path} is a session of {agent}, which is never written"),
+        )
+        .hint(format!(
+            "`foldline import {path}` makes a session that can be changed"
+        )));
+    }
+    Ok(())
+}
+
+/// The writer of a session that is still the one that was read.
+fn writer(session: &Session, store: &DiskStore) -> Result<SessionWriter, CommandError> {
+    let options = OpenOptions {
+        owner: Owner::this_process(),
+        now: SystemTime::now(),
+        expected: Expected::Exactly(session.stamp),
+    };
+    store.open(&session.path, &options).map_err(|e| match e {
+        OpenError::SessionBusy { .. } | OpenError::ForeignWriter { .. } | OpenError::Changed(_) => {
+            CommandError::from_error(ErrorKind::Busy, &e).hint("try again when the other one is done")
+        }
+        e => failed(&e),
+    })
 }
 
 /// Writes a new session, which must not exist.

@@ -1,6 +1,8 @@
 //! `foldline show`: one entry, or the original of a pruned one, whole.
 
-use foldline_session_store::DiskStore;
+use foldline_pruning::Original;
+use foldline_session_model::EntryIx;
+use foldline_session_store::{ArtifactRef, DiskStore, SessionStore as _};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -21,30 +23,45 @@ struct TextDocument<'t> {
 }
 
 pub(crate) fn run(args: &args::Show, format: Format) -> Result<Status, CommandError> {
-    let session = Session::open(&DiskStore::new(), &args.session, Damage::Warn)?;
-    let original = args.id.strip_prefix("artifact://entry/");
-    let id = original.unwrap_or(&args.id);
-    let Some(ix) = session.log.find(id) else {
-        return Err(CommandError::new(
-            ErrorKind::Failed,
-            format!("entry {id} not found in {}", session.path.display()),
-        )
-        .hint("`foldline context SESSION --json` lists the entries of the context"));
+    let store = DiskStore::new();
+    let session = Session::open(&store, &args.session, Damage::Warn)?;
+    let show_text = |text: &str| {
+        output::result(format, &TextDocument { text }, || format!("{text}\n"));
+        Ok(Status::Done)
     };
-    if original.is_some() {
-        let Some(message) = session.log.message(ix) else {
-            return Err(CommandError::new(
-                ErrorKind::Failed,
-                format!("entry {id} is no message"),
-            ));
-        };
-        let text = view::plain(&message);
-        output::result(format, &TextDocument { text: &text }, || format!("{text}\n"));
-        return Ok(Status::Done);
-    }
+    let id = match ArtifactRef::parse(&args.id) {
+        Some(ArtifactRef::Stored(id)) => {
+            let bytes = store
+                .artifacts(&session.path)
+                .read(id)
+                .map_err(|e| CommandError::from_error(ErrorKind::Failed, &e))?;
+            return show_text(&String::from_utf8_lossy(&bytes));
+        }
+        Some(ArtifactRef::Entry(id)) => {
+            let ix = find(&session, id.as_str())?;
+            if let Some(original) = Original::of(&session.log, ix) {
+                return show_text(original.as_str());
+            }
+            let Some(message) = session.log.message(ix) else {
+                let message = format!("entry {id} is no message");
+                return Err(CommandError::new(ErrorKind::Failed, message));
+            };
+            return show_text(&view::plain(&message));
+        }
+        None => &args.id,
+    };
+    let ix = find(&session, id)?;
     let line = String::from_utf8_lossy(session.log.raw_line(ix));
     let entry: &RawValue = serde_json::from_str(&line)
         .map_err(|e| CommandError::new(ErrorKind::Failed, format!("entry {id} is no valid JSON: {e}")))?;
     output::result(format, &EntryDocument { entry }, || format!("{line}\n"));
     Ok(Status::Done)
+}
+
+fn find(session: &Session, id: &str) -> Result<EntryIx, CommandError> {
+    session.log.find(id).ok_or_else(|| {
+        let message = format!("entry {id} not found in {}", session.path.display());
+        CommandError::new(ErrorKind::Failed, message)
+            .hint("`foldline context SESSION --json` lists the entries of the context")
+    })
 }

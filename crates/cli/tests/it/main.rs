@@ -9,6 +9,7 @@ mod check;
 mod compact;
 mod errors;
 mod foreign;
+mod prune;
 mod read;
 mod support;
 mod tree;
