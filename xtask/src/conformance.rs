@@ -4,6 +4,7 @@
 //! needs and no function gives is counted as unsupported. A result that differs from the recorded one is a
 //! failure unless `known.toml` names the decision behind it and pins what Foldline returns instead.
 
+mod branch;
 mod canonical;
 mod compaction;
 mod compare;
@@ -83,6 +84,11 @@ fn runner(name: &str) -> Option<Runner> {
         "atomic.planner_parse" => verbatim::planner_parse,
         "atomic.ranges_inline" => verbatim::ranges_inline,
         "atomic.repair_tool_results" => llm::repair_tool_results,
+        "atomic.prepare_branch_entries" => branch::atomic,
+        "gajae.collect_entries_for_branch_summary" => branch::collect,
+        "gajae.prepare_branch_entries" => branch::gajae,
+        "pi.collect_entries_for_branch_summary" => branch::collect,
+        "pi.prepare_branch_entries" => branch::pi,
         "gajae.build_session_context" => context::gajae,
         "gajae.convert_to_llm" => llm::convert,
         "gajae.estimate_text_tokens" => tokens::texts,
