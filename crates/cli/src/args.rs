@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use foldline_compaction_core::verbatim::Share;
 
+use crate::model::{EXTRACTIVE, ModelArgs};
+
 /// Keep long sessions of coding agents usable.
 #[derive(Debug, Parser)]
 #[command(name = "foldline", version, propagate_version = true, max_term_width = 100)]
@@ -47,16 +49,20 @@ pub(crate) enum Command {
   foldline compact session.jsonl
   foldline compact session.jsonl --ratio 0.3 --output smaller.jsonl
   foldline compact session.jsonl --budget 0.25 --query 'the parser' --dry-run
-  foldline compact session.jsonl --strategy context-full --keep-recent 10000")]
+  foldline compact session.jsonl --strategy context-full --keep-recent 10000
+  foldline compact session.jsonl --model ollama/qwen3 --dry-run
+  foldline compact session.jsonl --model my/model --base-url http://127.0.0.1:8080 --api openai-completions")]
 pub(crate) struct Compact {
     /// The session: a path, the start of an id, or `latest`.
     pub(crate) session: String,
-    /// How to compact.
-    #[arg(long, value_enum, default_value_t = Strategy::VerbatimLines)]
-    pub(crate) strategy: Strategy,
-    /// Who plans: `extractive` is the embedded planner, without a model.
-    #[arg(long, value_name = "M", default_value = "extractive", value_parser = ["extractive"])]
-    pub(crate) model: String,
+    /// How to compact [default: context-full with a model, verbatim-lines without one].
+    #[arg(long, value_enum)]
+    pub(crate) strategy: Option<Strategy>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// What a summary should pay attention to (context-full).
+    #[arg(long, value_name = "T")]
+    pub(crate) instructions: Option<String>,
     /// The share of the compactable lines to keep, above 0 and below 1 [default: 0.5 without --budget]
     /// (verbatim-lines).
     #[arg(long, value_name = "R", value_parser = share)]
@@ -83,6 +89,17 @@ pub(crate) struct Compact {
     /// Write a compacted copy here and leave the session as it is. The file must not exist.
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+impl Compact {
+    /// The strategy: without a flag it depends on who plans.
+    pub(crate) fn strategy(&self) -> Strategy {
+        self.strategy.unwrap_or(if self.model.model == EXTRACTIVE {
+            Strategy::VerbatimLines
+        } else {
+            Strategy::ContextFull
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -19,8 +19,12 @@ pub(crate) enum ErrorKind {
     Usage,
     /// There is no session to read.
     NoSession,
+    /// A model or the way to it failed.
+    Provider,
     /// Somebody else writes the session.
     Busy,
+    /// Somebody cancelled.
+    Cancelled,
 }
 
 impl ErrorKind {
@@ -29,7 +33,9 @@ impl ErrorKind {
             Self::Failed => 1,
             Self::Usage => 2,
             Self::NoSession => 3,
+            Self::Provider => 4,
             Self::Busy => 5,
+            Self::Cancelled => 130,
         }
     }
 
@@ -38,7 +44,9 @@ impl ErrorKind {
             Self::Failed => "failed",
             Self::Usage => "usage",
             Self::NoSession => "no_session",
+            Self::Provider => "provider",
             Self::Busy => "session_busy",
+            Self::Cancelled => "cancelled",
         }
     }
 }

@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod commit;
 mod error;
+mod model;
 mod output;
 mod progress;
 mod session;

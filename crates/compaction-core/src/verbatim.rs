@@ -28,7 +28,7 @@ pub use finish::{
     VerbatimCompaction, finish, finish_override,
 };
 pub use ladder::{
-    Attempt, Candidate, Climb, Credentials, FailedAttempt, Ladder, LastRung, RangePlanError, Step,
+    Attempt, Candidate, Climb, Credentials, FailedAttempt, Ladder, LastRung, RangePlanError, Step, estimate,
 };
 pub use line::{
     Author, EarlierOrigin, Line, LinePart, Message, MessageIndex, Region, RegionBuilder, RegionTooLarge,

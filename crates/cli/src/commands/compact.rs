@@ -1,14 +1,16 @@
 //! `foldline compact`: one compaction of a session.
 
 mod diff;
+mod planner;
 mod summary;
 
 use std::path::Path;
 use std::time::Instant;
 
 use foldline_compaction_core::verbatim::{
-    self, Demand, NotSmaller, Parameters, Preparation, RangePlan, Rung, Share, SmallRegion, reconstruct,
+    self, Demand, NotSmaller, Parameters, Preparation, Share, SmallRegion, reconstruct,
 };
+use foldline_session_model::model_call::ModelProfile;
 use foldline_session_model::tokens::Heuristic;
 use foldline_session_model::tree::Leaf;
 use foldline_session_model::{CompactionDraft, EntryDraft, EntryId};
@@ -18,6 +20,7 @@ use serde::Serialize;
 use crate::args;
 use crate::commit::{Backup, Commit};
 use crate::error::{CommandError, ErrorKind, Status};
+use crate::model::RequestPreview;
 use crate::output::{self, BOLD, Format, GOOD, grouped};
 use crate::progress::Progress;
 use crate::session::{Damage, Session};
@@ -43,6 +46,9 @@ struct Document {
     /// What was removed, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<Vec<diff::RemovedRange>>,
+    /// The requests that a dry run would make.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    requests: Vec<RequestPreview>,
     backup_path: Option<String>,
     output: Option<String>,
     elapsed_ms: u64,
@@ -67,12 +73,15 @@ pub(crate) fn run(args: &args::Compact, format: Format) -> Result<Status, Comman
                 .hint("name a file that does not exist yet"),
         );
     }
+    // Before anything is read: a model that cannot be asked is not worth waiting for.
+    let model = if args.dry_run { None } else { args.model.open()? };
     let progress = Progress::start("Reading the session");
     let store = DiskStore::new();
     let session = Session::open(&store, &args.session, Damage::Warn)?;
     let context = session.context(&Leaf::Last)?;
-    if args.strategy == args::Strategy::ContextFull {
-        return summary::run(args, &store, &session, &context, started, progress, format);
+    if args.strategy() == args::Strategy::ContextFull {
+        let model = model.as_ref();
+        return summary::run(args, model, &store, &session, &context, started, progress, format);
     }
     let query = args.query.clone().or_else(|| context.last_user_text());
     let mut parameters = Parameters::with_query(query.unwrap_or_else(|| verbatim::DEFAULT_QUERY.to_owned()));
@@ -85,10 +94,9 @@ pub(crate) fn run(args: &args::Compact, format: Format) -> Result<Status, Comman
         (None, None) => {}
     }
     let mut document = Document {
-        strategy: args.strategy.as_str(),
-        model: args.model.clone(),
+        strategy: args.strategy().as_str(),
+        model: args.model.model.clone(),
         parameters: Some(Asked::Lines(parameters.clone())),
-        rung: Some(Rung::Extractive.as_str()),
         prompt_version: verbatim::PROMPT_VERSION,
         ..Document::default()
     };
@@ -105,15 +113,16 @@ pub(crate) fn run(args: &args::Compact, format: Format) -> Result<Status, Comman
     document.first_kept_entry_id = preparation.first_kept();
     if args.dry_run {
         drop(progress);
-        return Ok(dry_run(document, &preparation, started, format));
+        return dry_run(document, &preparation, args, started, format);
     }
 
     progress.step("Choosing lines");
-    let chosen = verbatim::extractive(&preparation);
-    let plan = RangePlan {
-        dropped: chosen.dropped,
-        ..RangePlan::new(chosen.ranges, Rung::Extractive)
+    let beside = args.output.as_deref().unwrap_or(&session.path);
+    let plan = match &model {
+        None => planner::extractive(&preparation),
+        Some(model) => planner::by_model(&preparation, model, &store, beside)?,
     };
+    document.rung = Some(plan.rung.as_str());
     let finished = verbatim::finish(
         &preparation,
         &plan,
@@ -215,27 +224,43 @@ fn skipped(
 fn dry_run(
     mut document: Document,
     preparation: &Preparation<'_, '_>,
+    args: &args::Compact,
     started: Instant,
     format: Format,
-) -> Status {
+) -> Result<Status, CommandError> {
     document.outcome = "skipped";
     document.reason = Some("dry run".to_owned());
     document.tokens_after = document.tokens_before;
+    let profile = args.model.profile()?;
+    document.requests = profile
+        .iter()
+        .filter_map(|p| planner::preview(preparation, p))
+        .collect();
     document.elapsed_ms = elapsed(started);
     output::result(format, &document, || {
         let first = preparation
             .first_kept()
             .map_or_else(|| "none".to_owned(), |id| id.to_string());
-        format!(
+        let mut text = format!(
             "Would compact {} messages in {} lines; {} newest messages stay, from entry {first}.\n\
-             The context has about {} tokens. No model would be called.\n",
+             The context has about {} tokens.\n",
             grouped(preparation.compacted().len() as u64),
             grouped(preparation.region().line_count() as u64),
             preparation.tail().len(),
             grouped(document.tokens_before),
-        )
+        );
+        text.push_str(&requests_text(&document.requests, profile.as_ref()));
+        text
     });
-    Status::Done
+    Ok(Status::Done)
+}
+
+/// The requests of a dry run for people.
+fn requests_text(requests: &[RequestPreview], profile: Option<&ModelProfile>) -> String {
+    match profile {
+        None => "No model would be called.\n".to_owned(),
+        Some(profile) => requests.iter().map(|request| request.text(profile)).collect(),
+    }
 }
 
 fn committed_text(document: &Document, session: &Session) -> String {

@@ -325,6 +325,16 @@ const fn unusable(category: Category) -> &'static str {
     }
 }
 
+/// The estimate of a request's texts.
+pub fn estimate(request: &LlmRequest<'_>, counter: &dyn TokenCounter) -> Tokens {
+    let mut texts = request
+        .messages
+        .iter()
+        .flat_map(message_texts)
+        .chain(request.system.iter().map(|s| &**s));
+    counter.text(&mut texts)
+}
+
 /// The share of a window that the answer gets if the model's own limit is not known or larger.
 const ANSWER_SHARE: u64 = 4;
 
@@ -338,12 +348,7 @@ fn fits(request: &LlmRequest<'_>, profile: &ModelProfile, counter: &dyn TokenCou
         .max_output
         .filter(|max| *max > Tokens::ZERO)
         .map_or(quarter, |max| max.min(quarter));
-    let texts = request
-        .messages
-        .iter()
-        .flat_map(message_texts)
-        .chain(request.system.iter().map(|s| &**s));
-    counter.text(&mut texts.into_iter()) + answer <= window
+    estimate(request, counter) + answer <= window
 }
 
 fn message_texts<'r>(message: &'r RequestMessage<'_>) -> impl Iterator<Item = &'r str> {

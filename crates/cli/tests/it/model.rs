@@ -1,0 +1,258 @@
+//! Compactions planned by a model: a scripted server on this machine stands for the provider.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use crate::support::Sandbox;
+
+/// A server that answers each request with the next script; the last one repeats.
+struct Server {
+    url: String,
+    bodies: Arc<Mutex<Vec<String>>>,
+}
+
+/// What the server answers.
+#[derive(Clone)]
+enum Script {
+    /// A streamed reply of one text.
+    Text(String, &'static str),
+    /// An error.
+    Status(u16, &'static str),
+}
+
+impl Server {
+    fn start(scripts: Vec<Script>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let bodies = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&bodies);
+        // Ends with the test process.
+        std::thread::spawn(move || {
+            for (i, stream) in listener.incoming().enumerate() {
+                let script = scripts.get(i).or(scripts.last()).unwrap().clone();
+                let body = answer(stream.unwrap(), &script);
+                seen.lock().unwrap().push(body);
+            }
+        });
+        Self { url, bodies }
+    }
+
+    fn requests(&self) -> Vec<String> {
+        self.bodies.lock().unwrap().clone()
+    }
+}
+
+fn answer(mut stream: TcpStream, script: &Script) -> String {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    let (status, kind, text) = match script {
+        Script::Text(text, finish) => {
+            let text = serde_json::to_string(text).unwrap();
+            let events = [
+                format!(r#"{{"id":"r","model":"m","choices":[{{"index":0,"delta":{{"role":"assistant","content":{text}}},"finish_reason":null}}]}}"#),
+                format!(r#"{{"id":"r","model":"m","choices":[{{"index":0,"delta":{{}},"finish_reason":"{finish}"}}]}}"#),
+                r#"{"id":"r","model":"m","choices":[],"usage":{"prompt_tokens":900,"completion_tokens":20,"total_tokens":920}}"#.to_owned(),
+                "[DONE]".to_owned(),
+            ];
+            (
+                200,
+                "text/event-stream",
+                events.map(|e| format!("data: {e}\n\n")).concat(),
+            )
+        }
+        Script::Status(status, body) => (*status, "application/json", (*body).to_owned()),
+    };
+    write!(
+        stream,
+        "HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}",
+        text.len()
+    )
+    .unwrap();
+    String::from_utf8(body).unwrap()
+}
+
+fn compact<'a>(server: &'a Server, session: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut args = vec![
+        "compact",
+        session,
+        "--model",
+        "my/planner",
+        "--base-url",
+        &server.url,
+    ];
+    args.extend(["--api", "openai-completions"]);
+    args.extend(more);
+    args
+}
+
+#[test]
+fn a_model_plans_the_deletions_in_one_request() {
+    let sandbox = Sandbox::new();
+    let session = sandbox.fixture("realistic.jsonl");
+    let server = Server::start(vec![Script::Text("5,9000\n".to_owned(), "stop")]);
+    let strategy = ["--strategy", "verbatim-lines", "--output", "out.jsonl"];
+    let result = sandbox.json(&compact(&server, &session, &strategy));
+    assert_eq!(result["outcome"], "committed", "{result}");
+    assert_eq!(result["rung"], "planned");
+    assert_eq!(result["model"], "my/planner");
+    assert_eq!(result["stats"]["linesDeleted"], 8996);
+    let requests = server.requests();
+    assert_eq!(requests.len(), 1);
+    assert!(
+        requests[0].contains("numbered-transcript") && !requests[0].contains("max_completion_tokens\":1")
+    );
+}
+
+#[test]
+fn a_cut_answer_is_recovered_and_told_in_private() {
+    let sandbox = Sandbox::new();
+    let session = sandbox.fixture("realistic.jsonl");
+    let server = Server::start(vec![Script::Text("5,9000\n10,".to_owned(), "length")]);
+    let result = sandbox.json(&compact(&server, &session, &["--strategy", "verbatim-lines"]));
+    assert_eq!(result["outcome"], "committed", "{result}");
+    let beside = sidecars(&sandbox);
+    assert_eq!(beside.len(), 1);
+    assert!(beside[0].contains("compaction-recovery"));
+}
+
+#[test]
+fn an_answer_that_cannot_be_used_changes_nothing_and_names_its_diagnostic() {
+    let sandbox = Sandbox::new();
+    let session = sandbox.fixture("realistic.jsonl");
+    let before = sandbox.read(&session);
+    let server = Server::start(vec![Script::Text(
+        "I would delete lines 5 to 90.".to_owned(),
+        "stop",
+    )]);
+    let run = sandbox.run(&compact(&server, &session, &["--strategy", "verbatim-lines"]));
+    assert_eq!(run.code(), 4, "{}", run.all());
+    assert!(run.stderr().contains("(diagnostic: "), "{}", run.stderr());
+    assert_eq!(server.requests().len(), 1, "one request, then an honest failure");
+    assert_eq!(sandbox.read(&session), before);
+    let beside = sidecars(&sandbox);
+    assert_eq!(beside.len(), 1);
+    let text = sandbox.read(&beside[0]);
+    assert!(text.contains("malformed_output") && !text.contains("numbered-transcript"));
+    // The session stays usable.
+    assert_eq!(sandbox.json(&["compact", &session])["outcome"], "committed");
+}
+
+#[test]
+fn a_model_summarises_by_default() {
+    let sandbox = Sandbox::new();
+    let session = sandbox.fixture("realistic.jsonl");
+    let summary = "## Goal\nMake leases safe.\n\n## Constraints & Preferences\n- none\n\n## Progress\n### Done\n- [x] read the log\n\n### In Progress\n- [ ] fencing tokens\n\n### Blocked\n- nothing\n\n## Key Decisions\n- **tokens**: monotonic\n\n## Next Steps\n1. write the release notes\n\n## Critical Context\n- HRN2041";
+    let server = Server::start(vec![Script::Text(summary.to_owned(), "stop")]);
+    let result = sandbox.json(&compact(
+        &server,
+        &session,
+        &["--output", "out.jsonl", "--instructions", "mind the codes"],
+    ));
+    assert_eq!(result["outcome"], "committed", "{result}");
+    assert_eq!(result["strategy"], "context-full");
+    let requests = server.requests();
+    assert!(!requests.is_empty() && requests[0].contains("mind the codes"));
+    let entry: serde_json::Value =
+        serde_json::from_str(sandbox.read("out.jsonl").lines().last().unwrap()).unwrap();
+    assert!(entry["summary"].as_str().unwrap().contains("Make leases safe."));
+    assert!(result["tokensAfter"].as_u64() < result["tokensBefore"].as_u64());
+}
+
+#[test]
+fn failures_of_providers_have_their_exit_code() {
+    let sandbox = Sandbox::new();
+    let session = sandbox.fixture("realistic.jsonl");
+    let before = sandbox.read(&session);
+    let unauthorised = Script::Status(
+        401,
+        r#"{"error":{"message":"invalid key","type":"authentication_error"}}"#,
+    );
+    for strategy in ["verbatim-lines", "context-full"] {
+        let server = Server::start(vec![unauthorised.clone()]);
+        let run = sandbox.run(&compact(&server, &session, &["--strategy", strategy, "--json"]));
+        assert_eq!(run.code(), 4, "{}", run.all());
+        let document: serde_json::Value = serde_json::from_str(&run.stdout()).unwrap();
+        assert_eq!(document["error"]["kind"], "provider");
+        assert_eq!(sandbox.read(&session), before);
+    }
+}
+
+#[test]
+fn without_a_key_or_a_server_nothing_is_read() {
+    let sandbox = Sandbox::new();
+    let mut all = String::new();
+    for args in [
+        &[
+            "compact",
+            "missing.jsonl",
+            "--model",
+            "anthropic/claude-sonnet-4-5",
+        ][..],
+        &["compact", "missing.jsonl", "--model", "nobody/knows"],
+        &["compact", "missing.jsonl", "--model", "nonsense"],
+        &[
+            "compact",
+            "missing.jsonl",
+            "--model",
+            "my/m",
+            "--base-url",
+            "http://example.com",
+            "--api",
+            "openai-completions",
+        ],
+    ] {
+        all.push_str(&format!(
+            "$ foldline {}\n{}\n",
+            args.join(" "),
+            sandbox.run(args).all()
+        ));
+    }
+    insta::assert_snapshot!(all);
+}
+
+#[test]
+fn a_dry_run_shows_requests_and_asks_nobody() {
+    let sandbox = Sandbox::new();
+    let session = sandbox.fixture("realistic.jsonl");
+    for strategy in ["verbatim-lines", "context-full"] {
+        let args = [
+            "compact",
+            &session,
+            "--dry-run",
+            "--model",
+            "anthropic/claude-sonnet-4-5",
+            "--strategy",
+            strategy,
+        ];
+        let result = sandbox.json(&args);
+        assert_eq!(result["reason"], "dry run");
+        let requests = result["requests"].as_array().unwrap();
+        assert!(
+            !requests.is_empty() && requests[0]["tokens"].as_u64() > Some(1_000),
+            "{result}"
+        );
+    }
+}
+
+fn sidecars(sandbox: &Sandbox) -> Vec<String> {
+    let names = std::fs::read_dir(sandbox.path("")).unwrap();
+    let mut names: Vec<String> = names
+        .map(|n| n.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.retain(|name| name.contains("compaction-") && name.ends_with(".json"));
+    names.sort();
+    names
+}
