@@ -36,8 +36,14 @@ pub(crate) enum Command {
     Undo(Undo),
     /// Make a new session from the path to an entry.
     Fork(Fork),
-    /// List every damage of a session file.
+    /// List every damage of a session file, and repair it.
     Check(Check),
+    /// Count what a session holds and what it cost.
+    Stats(Stats),
+    /// List sessions.
+    List(List),
+    /// Remove old backups and what is left of sessions that are gone.
+    Gc(Gc),
     /// Make a session of a Claude Code transcript or a Codex rollout.
     Import(Import),
     /// Write what the model would see now for another agent, or as a document.
@@ -199,6 +205,41 @@ impl PruneStorage {
 pub(crate) struct Check {
     /// The session: a path, the start of an id, or `latest`.
     pub(crate) session: String,
+    /// Move the damage into a file beside the session and rewrite it without; the original is kept.
+    #[arg(long)]
+    pub(crate) repair: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Stats {
+    /// The session: a path, the start of an id, or `latest`.
+    pub(crate) session: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct List {
+    /// Of all projects, and of every agent found on this machine.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Count entries, for which whole files are read.
+    #[arg(long)]
+    pub(crate) count: bool,
+    /// List their backups too.
+    #[arg(long)]
+    pub(crate) backups: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Gc {
+    /// How many backups of each session stay.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) keep: usize,
+    /// Remove our backups beside other agents' sessions too.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Only say what would be removed.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, ClapArgs)]

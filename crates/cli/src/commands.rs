@@ -5,10 +5,13 @@ mod compact;
 mod context;
 mod export;
 mod fork;
+mod gc;
 mod import;
+mod list;
 mod navigate;
 mod prune;
 mod show;
+mod stats;
 mod tree;
 mod undo;
 
@@ -27,6 +30,9 @@ pub(crate) fn run(command: &Command, format: Format) -> Result<Status, CommandEr
         Command::Undo(args) => undo::run(args, format),
         Command::Fork(args) => fork::run(args, format),
         Command::Check(args) => check::run(args, format),
+        Command::Stats(args) => stats::run(args, format),
+        Command::List(args) => list::run(args, format),
+        Command::Gc(args) => gc::run(args, format),
         Command::Import(args) => import::run(args, format),
         Command::Export(args) => export::run(args, format),
     }

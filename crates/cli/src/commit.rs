@@ -70,6 +70,7 @@ impl<'s> Commit<'s> {
             Migration::NotNeeded => None,
         };
         let mut writer = writer(session, store)?;
+        let mut writer = store.open(&session.path, &options).map_err(|e| open_error(&e))?;
         let backup = match (migrated, backup) {
             (Some(text), _) => Some(
                 writer
@@ -182,6 +183,16 @@ pub(crate) fn fresh_id(taken: impl Fn(&str) -> bool) -> EntryId {
         }
     }
     EntryId::from(uuid::Uuid::new_v4().to_string())
+}
+
+/// Why a session cannot be written.
+pub(crate) fn open_error(error: &OpenError) -> CommandError {
+    match error {
+        OpenError::SessionBusy { .. } | OpenError::ForeignWriter { .. } | OpenError::Changed(_) => {
+            CommandError::from_error(ErrorKind::Busy, error).hint("try again when the other one is done")
+        }
+        other => CommandError::from_error(ErrorKind::Failed, other),
+    }
 }
 
 /// The time as session files write it.

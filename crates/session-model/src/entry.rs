@@ -107,6 +107,16 @@ pub enum CompactionStrategy {
     VerbatimLines,
 }
 
+impl CompactionStrategy {
+    /// The name in `details.strategy`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Prose => "context-full",
+            Self::VerbatimLines => "verbatim-lines",
+        }
+    }
+}
+
 /// A `branch_summary` entry.
 #[derive(Clone, Debug)]
 pub struct BranchSummary<'a> {
