@@ -10,6 +10,7 @@ mod compact;
 mod errors;
 mod foreign;
 mod prune;
+mod housekeeping;
 mod model;
 mod read;
 mod support;
