@@ -70,7 +70,6 @@ impl<'s> Commit<'s> {
             Migration::NotNeeded => None,
         };
         let mut writer = writer(session, store)?;
-        let mut writer = store.open(&session.path, &options).map_err(|e| open_error(&e))?;
         let backup = match (migrated, backup) {
             (Some(text), _) => Some(
                 writer
@@ -137,7 +136,7 @@ fn not_imported(session: &Session) -> Result<(), CommandError> {
 }
 
 /// The writer of a session that is still the one that was read.
-fn writer(session: &Session, store: &DiskStore) -> Result<SessionWriter, CommandError> {
+pub(crate) fn writer(session: &Session, store: &DiskStore) -> Result<SessionWriter, CommandError> {
     let options = OpenOptions {
         owner: Owner::this_process(),
         now: SystemTime::now(),
@@ -183,16 +182,6 @@ pub(crate) fn fresh_id(taken: impl Fn(&str) -> bool) -> EntryId {
         }
     }
     EntryId::from(uuid::Uuid::new_v4().to_string())
-}
-
-/// Why a session cannot be written.
-pub(crate) fn open_error(error: &OpenError) -> CommandError {
-    match error {
-        OpenError::SessionBusy { .. } | OpenError::ForeignWriter { .. } | OpenError::Changed(_) => {
-            CommandError::from_error(ErrorKind::Busy, error).hint("try again when the other one is done")
-        }
-        other => CommandError::from_error(ErrorKind::Failed, other),
-    }
 }
 
 /// The time as session files write it.

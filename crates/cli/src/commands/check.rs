@@ -2,13 +2,11 @@
 
 use std::time::SystemTime;
 
-use foldline_session_store::{
-    DiskStore, Expected, OpenOptions, Owner, Repaired, SessionStore as _, plan_session_repair,
-};
+use foldline_session_store::{DiskStore, Repaired, SessionStore as _, plan_session_repair};
 use serde::Serialize;
 
 use crate::args;
-use crate::commit::open_error;
+use crate::commit;
 use crate::error::{CommandError, ErrorKind, Status};
 use crate::output::{self, BOLD, Format, GOOD, grouped};
 use crate::session::{Damage, Session};
@@ -80,12 +78,7 @@ fn repair(store: &DiskStore, session: &Session) -> Result<Repaired, CommandError
     }
     let snapshot = store.read(&session.path).map_err(|e| failed(&e))?;
     let steps = plan_session_repair(&snapshot).map_err(|e| failed(&e))?;
-    let options = OpenOptions {
-        owner: Owner::this_process(),
-        now: SystemTime::now(),
-        expected: Expected::Exactly(session.stamp),
-    };
-    let mut writer = store.open(&session.path, &options).map_err(|e| open_error(&e))?;
+    let mut writer = commit::writer(session, store)?;
     writer
         .repair(&snapshot, &steps, SystemTime::now())
         .map_err(|e| failed(&e))

@@ -252,7 +252,7 @@ fn sidecars(sandbox: &Sandbox) -> Vec<String> {
     let mut names: Vec<String> = names
         .map(|n| n.unwrap().file_name().into_string().unwrap())
         .collect();
-    names.retain(|name| name.contains("compaction-") && name.ends_with(".json"));
+    names.retain(|name| name.contains("-compaction-diagnostic-") || name.contains("-compaction-recovery-"));
     names.sort();
     names
 }
