@@ -40,10 +40,10 @@ pub(crate) enum ApiName {
     /// Anthropic Messages.
     #[value(name = "anthropic-messages", alias = "anthropic")]
     Anthropic,
-    /// OpenAI Chat Completions, as most servers speak it.
+    /// Chat Completions of `OpenAI`, as most servers speak it.
     #[value(name = "openai-completions", alias = "openai")]
     Completions,
-    /// OpenAI Responses.
+    /// Responses of `OpenAI`.
     #[value(name = "openai-responses")]
     Responses,
 }
@@ -60,7 +60,7 @@ impl From<ApiName> for Api {
 
 /// A model that answers one command.
 pub(crate) struct Model {
-    model: Arc<dyn LanguageModel>,
+    client: Arc<dyn LanguageModel>,
     runtime: tokio::runtime::Runtime,
     cancel: CancellationToken,
 }
@@ -109,7 +109,7 @@ impl ModelArgs {
             .build()
             .map_err(|e| CommandError::from_error(ErrorKind::Failed, &e))?;
         Ok(Some(Model {
-            model: Arc::new(RetryingModel::new(Arc::new(model), RetryPolicy::MAINTENANCE)),
+            client: Arc::new(RetryingModel::new(Arc::new(model), RetryPolicy::MAINTENANCE)),
             runtime,
             cancel: CancellationToken::new(),
         }))
@@ -173,7 +173,7 @@ impl RequestPreview {
 impl Model {
     /// What is known about it.
     pub(crate) fn profile(&self) -> &ModelProfile {
-        self.model.profile()
+        self.client.profile()
     }
 
     /// Asks, and waits for the whole answer. Ctrl-C cancels.
@@ -187,7 +187,7 @@ impl Model {
     pub(crate) fn ask_all(&self, requests: &[LlmRequest<'_>]) -> Vec<Result<LlmReply, CallFailure>> {
         let calls = requests
             .iter()
-            .map(|request| self.model.complete(request, self.cancel.clone()));
+            .map(|request| self.client.complete(request, self.cancel.clone()));
         self.runtime.block_on(async {
             let mut answers = std::pin::pin!(futures::future::join_all(calls));
             let answers = tokio::select! {

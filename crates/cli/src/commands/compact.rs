@@ -20,7 +20,7 @@ use serde::Serialize;
 use crate::args;
 use crate::commit::{Backup, Commit};
 use crate::error::{CommandError, ErrorKind, Status};
-use crate::model::RequestPreview;
+use crate::model::{Model, RequestPreview};
 use crate::output::{self, BOLD, Format, GOOD, grouped};
 use crate::progress::Progress;
 use crate::session::{Damage, Session};
@@ -65,6 +65,16 @@ enum Asked {
     },
 }
 
+/// What a strategy works with.
+struct Work<'w> {
+    args: &'w args::Compact,
+    model: Option<&'w Model>,
+    store: &'w DiskStore,
+    session: &'w Session,
+    started: Instant,
+    format: Format,
+}
+
 pub(crate) fn run(args: &args::Compact, format: Format) -> Result<Status, CommandError> {
     let started = Instant::now();
     if let Some(output) = args.output.as_deref().filter(|path| path.exists()) {
@@ -80,8 +90,15 @@ pub(crate) fn run(args: &args::Compact, format: Format) -> Result<Status, Comman
     let session = Session::open(&store, &args.session, Damage::Warn)?;
     let context = session.context(&Leaf::Last)?;
     if args.strategy() == args::Strategy::ContextFull {
-        let model = model.as_ref();
-        return summary::run(args, model, &store, &session, &context, started, progress, format);
+        let work = Work {
+            args,
+            model: model.as_ref(),
+            store: &store,
+            session: &session,
+            started,
+            format,
+        };
+        return summary::run(&work, &context, progress);
     }
     let query = args.query.clone().or_else(|| context.last_user_text());
     let mut parameters = Parameters::with_query(query.unwrap_or_else(|| verbatim::DEFAULT_QUERY.to_owned()));

@@ -77,15 +77,10 @@ pub(crate) fn run(args: &args::Gc, format: Format) -> Result<Status, CommandErro
     };
     output::result(format, &document, || {
         let verb = if args.dry_run { "Would remove" } else { "Removed" };
-        let mut out: String = document
-            .removed
-            .iter()
-            .map(|path| format!("  {path}\n"))
-            .collect();
-        out.insert_str(
-            0,
-            &format!("{verb} {} files\n", grouped(document.removed.len() as u64)),
-        );
+        let mut out = format!("{verb} {} files\n", grouped(document.removed.len() as u64));
+        for path in &document.removed {
+            out.push_str(&format!("  {path}\n"));
+        }
         out
     });
     Ok(Status::Done)

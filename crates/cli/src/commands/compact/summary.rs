@@ -14,26 +14,26 @@ use foldline_session_model::Tokens;
 use foldline_session_model::fold::Context;
 use foldline_session_model::model_call::{LlmReply, LlmRequest, ModelProfile, ReasoningEffort};
 use foldline_session_model::tokens::Heuristic;
-use foldline_session_store::DiskStore;
 
-use super::{Asked, Document, commit, committed_text, elapsed, requests_text, skipped};
-use crate::args;
+use super::{Asked, Document, Work, commit, committed_text, elapsed, requests_text, skipped};
 use crate::error::{CommandError, ErrorKind, Status};
-use crate::model::{Model, RequestPreview, call_error};
+use crate::model::{RequestPreview, call_error};
 use crate::output::{self, Format, grouped};
 use crate::progress::Progress;
-use crate::session::Session;
 
 pub(super) fn run(
-    args: &args::Compact,
-    model: Option<&Model>,
-    store: &DiskStore,
-    session: &Session,
+    work: &Work<'_>,
     context: &Context<'_>,
-    started: Instant,
     progress: Progress,
-    format: Format,
 ) -> Result<Status, CommandError> {
+    let &Work {
+        args,
+        model,
+        store,
+        session,
+        started,
+        format,
+    } = work;
     let settings = CompactionSettings {
         keep_recent_tokens: f64::from(args.keep_recent),
         ..CompactionSettings::default()
