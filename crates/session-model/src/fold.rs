@@ -117,20 +117,32 @@ impl<'l> Context<'l> {
     }
 
     /// The last message in which the user speaks: typed text, a visible custom message, a branch summary or a
-    /// command; `None` if there is no text in any.
+    /// command; `None` if there is no text in any. Messages that a compaction stands for count too: what the user
+    /// wants does not change because it was said before one.
     pub fn last_user_text(&self) -> Option<String> {
-        self.items
-            .iter()
-            .rev()
-            .filter(|item| item.message.starts_turn())
-            .find_map(|item| {
-                let text = match &item.message {
-                    Message::BranchSummary(m) => m.summary.to_string(),
-                    Message::BashExecution(m) => m.source.to_string(),
-                    message => message.content()?.texts().collect::<Vec<_>>().join("\n"),
-                };
-                let text = text.trim();
-                (!text.is_empty()).then(|| text.to_owned())
-            })
+        let in_view = || self.items.iter().rev().find_map(|item| user_text(&item.message));
+        let on_path = || {
+            let mut messages = self
+                .path
+                .iter()
+                .rev()
+                .filter_map(|ix| self.log.context_message(*ix));
+            messages.find_map(|message| user_text(&message))
+        };
+        in_view().or_else(on_path)
     }
+}
+
+/// What the user says in a message, if it is one that begins a turn.
+fn user_text(message: &Message<'_>) -> Option<String> {
+    if !message.starts_turn() {
+        return None;
+    }
+    let text = match message {
+        Message::BranchSummary(m) => m.summary.to_string(),
+        Message::BashExecution(m) => m.source.to_string(),
+        message => message.content()?.texts().collect::<Vec<_>>().join("\n"),
+    };
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
 }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use foldline_session_model::fold::{Context, ContextItem};
 use foldline_session_model::json::{members, stringify};
 use foldline_session_model::llm::{LlmBlock, LlmMessage, LlmRole};
-use foldline_session_model::message::{Message, ToolCall};
+use foldline_session_model::message::{Content, Message, ToolCall};
 
 use crate::redact::redact;
 
@@ -30,12 +30,16 @@ pub(crate) fn add_message(
         _ => Author::Synthetic,
     };
     builder.begin_message(Some(context.log.entry_id(item.source)), author);
+    let form = match item.message.content() {
+        Some(Content::Text(_)) => Form::Text,
+        _ => Form::Blocks,
+    };
     match &seen.role {
         LlmRole::User | LlmRole::Developer => {
-            builder.section(SectionKind::User, |out| write_blocks(out, &seen.content));
+            builder.section(SectionKind::User, |out| write_blocks(out, &seen.content, form));
         }
         LlmRole::ToolResult { .. } => builder.section(SectionKind::ToolResult, |out| {
-            write_blocks(out, &seen.content);
+            write_blocks(out, &seen.content, form);
             cut(out, RESULT_UNITS);
         }),
         LlmRole::Assistant { .. } => {
@@ -81,14 +85,21 @@ fn join<'t>(out: &mut SectionText<'_>, between: &str, texts: impl Iterator<Item 
     }
 }
 
+/// How the content of a message is stored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As one text, which is taken as it is.
+    Text,
+    /// As blocks, which lose one newline at their end: tools end their output with one.
+    Blocks,
+}
+
 /// Text blocks one after another; a picture is a line of its own.
-fn write_blocks(out: &mut SectionText<'_>, blocks: &[LlmBlock<'_>]) {
-    let mut images = false;
+fn write_blocks(out: &mut SectionText<'_>, blocks: &[LlmBlock<'_>], form: Form) {
     for block in blocks {
         match block {
             LlmBlock::Text(text) => out.push_str(&redact(text)),
             LlmBlock::Image { .. } => {
-                images = true;
                 if !out.as_str().is_empty() && !out.as_str().ends_with('\n') {
                     out.push_str("\n");
                 }
@@ -97,7 +108,7 @@ fn write_blocks(out: &mut SectionText<'_>, blocks: &[LlmBlock<'_>]) {
             _ => {}
         }
     }
-    if (images || blocks.len() > 1) && out.as_str().ends_with('\n') {
+    if form == Form::Blocks && out.as_str().ends_with('\n') {
         let len = out.as_str().len() - 1;
         out.truncate(len);
     }

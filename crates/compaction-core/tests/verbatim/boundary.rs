@@ -225,4 +225,11 @@ fn the_focus_is_the_newest_words_of_the_user() {
         let (parameters, bad) = Parameters::merge(&[ParameterLayer::default()], newest.as_deref());
         assert_eq!((parameters.query.as_str(), bad.len()), (focus, 0));
     }
+    // What the user wants was said before a compaction that left nothing but the agent's words.
+    let mut session = Session::of(&[user("the wish"), assistant("a")]);
+    session.entry(
+        "compaction",
+        r#""summary":"a line","firstKeptEntryId":"m1","tokensBefore":9,"details":{"strategy":"verbatim-lines"}"#,
+    );
+    assert_eq!(session.context().last_user_text().as_deref(), Some("the wish"));
 }

@@ -103,6 +103,8 @@ fn no_line_becomes_more_than_it_is_over_two_compactions() {
     assert!(corpus.len() >= 40, "{} hostile results", corpus.len());
     for (name, hostile) in &corpus {
         let mut session = session(hostile);
+        // Blocks lose one newline at their end.
+        let hostile = hostile.strip_suffix('\n').unwrap_or(hostile);
         let mut marker_counts: Vec<u64> = Vec::new();
         for round in 0..2_u64 {
             let compaction = {
@@ -121,7 +123,7 @@ fn no_line_becomes_more_than_it_is_over_two_compactions() {
                 );
                 compaction
             };
-            assert!(compaction.draft.summary.contains(hostile.as_str()), "{name}");
+            assert!(compaction.draft.summary.contains(hostile), "{name}");
             session.commit(&compaction);
             session.message(&user("more"));
             session.message(&assistant("yes"));

@@ -52,6 +52,14 @@ fn sections_follow_the_grammar_whatever_the_order_of_blocks() {
         ),
         (r#"{"role":"user","content":"a\n\n"}"#, "[User]: a\n\n"),
         (
+            r#"{"role":"user","content":[{"type":"text","text":"a\n\n"}]}"#,
+            "[User]: a\n",
+        ),
+        (
+            r#"{"role":"toolResult","toolCallId":"1","toolName":"read","content":[{"type":"text","text":"x\n"}],"isError":false}"#,
+            "[Tool result]: x",
+        ),
+        (
             r#"{"role":"assistant","content":[{"type":"toolCall","id":"1","name":"read","arguments":{"path":"a/b.ts","n":3,"ok":true}},{"type":"text","text":"Ok"},{"type":"thinking","thinking":"Hm"},{"type":"toolCall","id":"2","name":"ls","arguments":{}}]}"#,
             "[Assistant thinking]: Hm\n\n[Assistant]: Ok\n\n[Assistant tool calls]: read(path=\"a/b.ts\", n=3, ok=true); ls()",
         ),
