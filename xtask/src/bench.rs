@@ -2,6 +2,7 @@
 
 mod session_model;
 mod store;
+mod verbatim;
 
 use std::time::Duration;
 
@@ -18,12 +19,15 @@ enum What {
     SessionModel(session_model::Args),
     /// Resume of a 1 GB session against one of 2 MB, and the listing of 50 sessions of 40 MB.
     Store(store::Args),
+    /// Verbatim compaction against a newline scan of the same text, and 200 compactions in a row.
+    Verbatim(verbatim::Args),
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.what {
         What::SessionModel(args) => session_model::run(args),
         What::Store(args) => store::run(args),
+        What::Verbatim(args) => verbatim::run(args),
     }
 }
 

@@ -12,7 +12,9 @@ mod context;
 mod known;
 mod llm;
 mod load;
+mod planning;
 mod pruning;
+mod regions;
 mod report;
 mod session;
 #[cfg(test)]
@@ -81,14 +83,22 @@ fn runner(name: &str) -> Option<Runner> {
         "atomic.context_tokens" => tokens::of_usage,
         "atomic.estimate_tokens" | "ohmypi.estimate_tokens" => tokens::per_message,
         "atomic.keep_context" => verbatim::keep_context,
+        "atomic.parameters" => planning::parameters,
+        "atomic.planner_outcome" => planning::planner_outcome,
         "atomic.planner_parse" => verbatim::planner_parse,
+        "atomic.prepare_boundary" => regions::prepare_boundary,
         "atomic.ranges_inline" => verbatim::ranges_inline,
+        "atomic.ranges_repeated" => regions::ranges_repeated,
+        "atomic.ranges_session" => regions::ranges_session,
+        "atomic.region_trimming" => planning::region_trimming,
         "atomic.repair_tool_results" => llm::repair_tool_results,
         "atomic.prepare_branch_entries" => branch::atomic,
         "gajae.collect_entries_for_branch_summary" => branch::collect,
         "gajae.prepare_branch_entries" => branch::gajae,
         "pi.collect_entries_for_branch_summary" => branch::collect,
         "pi.prepare_branch_entries" => branch::pi,
+        "atomic.runner" => planning::runner,
+        "atomic.serialize" => regions::serialize,
         "gajae.build_session_context" => context::gajae,
         "gajae.convert_to_llm" => llm::convert,
         "gajae.estimate_text_tokens" => tokens::texts,

@@ -2,7 +2,8 @@
 
 use anyhow::Context as _;
 use foldline_compaction_core::verbatim::{
-    LineRange, LineSet, RawRange, Region, ValidatedRanges, parse_records, reconstruct, recover_records,
+    LineRange, LineSet, RawRange, Reconstruction, Region, ValidatedRanges, parse_records, reconstruct,
+    recover_records,
 };
 use foldline_session_model::tokens::{CharsPerFour, TokenCounter};
 use serde_json::{Value, json};
@@ -81,23 +82,28 @@ fn answer(input: &Value) -> anyhow::Result<String> {
 }
 
 /// The normalised ranges and what is left of the region.
-fn deletion(region: &Region<'_>, records: Vec<RawRange>) -> Value {
+pub(super) fn deletion(region: &Region<'_>, records: Vec<RawRange>) -> Value {
     let ranges = ValidatedRanges::validate(records, region.line_count(), region.protected());
     let result = reconstruct(region, &ranges);
-    let stats = result.stats(CharsPerFour.one(region.text()), CharsPerFour.one(result.text()));
     json!({
         "normalized": ranges.ranges().iter().copied().map(pair).collect::<Value>(),
-        "reconstructed": {
-            "textLength": utf16_len(result.text()),
-            "textSha256": sha256(result.text()),
-            "ranges": result.ranges().map(pair).collect::<Value>(),
-            "keptRanges": line_set(region.protected()),
-            "stats": stats,
-        },
+        "reconstructed": reconstructed(region, &result),
     })
 }
 
-fn region_facts(region: &Region<'_>) -> Value {
+/// What is left of a region.
+pub(super) fn reconstructed(region: &Region<'_>, result: &Reconstruction<'_>) -> Value {
+    let stats = result.stats(CharsPerFour.one(region.text()), CharsPerFour.one(result.text()));
+    json!({
+        "textLength": utf16_len(result.text()),
+        "textSha256": sha256(result.text()),
+        "ranges": result.ranges().map(pair).collect::<Value>(),
+        "keptRanges": line_set(region.protected()),
+        "stats": stats,
+    })
+}
+
+pub(super) fn region_facts(region: &Region<'_>) -> Value {
     json!({
         "lineCount": region.line_count(),
         "textLength": utf16_len(region.text()),
@@ -110,10 +116,10 @@ fn region_facts(region: &Region<'_>) -> Value {
     })
 }
 
-fn line_set(lines: &LineSet) -> Value {
+pub(super) fn line_set(lines: &LineSet) -> Value {
     lines.ranges().iter().copied().map(pair).collect()
 }
 
-fn pair(range: LineRange) -> Value {
+pub(super) fn pair(range: LineRange) -> Value {
     json!([range.start(), range.end()])
 }
