@@ -175,3 +175,30 @@ fn a_carried_state_ends_the_search() {
     let context = again.context(&Leaf::Last, Profile::Auto).unwrap();
     assert_eq!(context.state().to_details().unwrap(), json);
 }
+
+#[test]
+fn an_entry_alone_gives_the_message_that_the_fold_shows() {
+    let text = [
+        r#"{"type":"session","version":3,"id":"s","timestamp":"t","cwd":"/w"}"#,
+        r#"{"type":"message","id":"a","parentId":null,"timestamp":"t","message":{"role":"user","content":"x"}}"#,
+        r#"{"type":"custom_message","id":"b","parentId":"a","timestamp":"t","customType":"c","content":"x","display":true}"#,
+        r#"{"type":"branch_summary","id":"c","parentId":"b","timestamp":"t","fromId":"a","summary":"x"}"#,
+        r#"{"type":"branch_summary","id":"d","parentId":"c","timestamp":"t","fromId":"a","summary":""}"#,
+        r#"{"type":"label","id":"e","parentId":"d","timestamp":"t","targetId":"a","label":"x"}"#,
+        r#"{"type":"compaction","id":"f","parentId":"e","timestamp":"t","summary":"x","firstKeptEntryId":null,"tokensBefore":1}"#,
+    ];
+    let log = SessionLog::load(text.join("\n"), crate::log::Trust::Validated).unwrap();
+    let roles: Vec<Option<String>> = log
+        .entries()
+        .map(|ix| log.context_message(ix).map(|message| message.role().to_owned()))
+        .collect();
+    let expected = [
+        Some("user"),
+        Some("custom"),
+        Some("branchSummary"),
+        None,
+        None,
+        None,
+    ];
+    assert_eq!(roles, expected.map(|role| role.map(str::to_owned)));
+}
