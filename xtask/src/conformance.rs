@@ -12,6 +12,7 @@ mod context;
 mod known;
 mod llm;
 mod load;
+mod overflow;
 mod planning;
 mod pruning;
 mod regions;
@@ -80,6 +81,7 @@ type Runner = fn(&Sessions, &Case) -> Outcome;
 fn runner(name: &str) -> Option<Runner> {
     Some(match name {
         "atomic.build_session_context" => context::atomic,
+        "atomic.context_overflow" => overflow::atomic,
         "atomic.context_tokens" => tokens::of_usage,
         "atomic.estimate_tokens" | "ohmypi.estimate_tokens" => tokens::per_message,
         "atomic.keep_context" => verbatim::keep_context,
@@ -100,6 +102,7 @@ fn runner(name: &str) -> Option<Runner> {
         "atomic.runner" => planning::runner,
         "atomic.serialize" => regions::serialize,
         "gajae.build_session_context" => context::gajae,
+        "gajae.context_overflow" | "ohmypi.context_overflow" | "pi.context_overflow" => overflow::is_overflow,
         "gajae.convert_to_llm" => llm::convert,
         "gajae.estimate_text_tokens" => tokens::texts,
         "gajae.estimate_tokens" => tokens::gajae,

@@ -147,6 +147,14 @@ pub fn silent_overflow(message: &MessageFields<'_>, window: Option<Tokens>) -> O
     }
 }
 
+/// Whether a reply was cut although it had not used the output that was asked for: it was not the caller's
+/// limit that ended it but what the window had left (spec "Orchestrator and clients", 3.2, T9).
+///
+/// Such a reply is good; it tells that the next request needs a smaller prompt.
+pub fn cut_below_cap(message: &MessageFields<'_>, asked: Tokens) -> bool {
+    message.stop == StopReason::Length && message.usage.output < asked
+}
+
 /// The class of a failed request.
 pub fn classify_failure(
     facts: &TransportFacts<'_>,

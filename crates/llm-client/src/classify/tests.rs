@@ -410,6 +410,30 @@ fn usage_shows_silent_overflows() {
 }
 
 #[test]
+fn a_reply_may_be_cut_before_its_own_limit() {
+    use StopReason::{Aborted, Error, Length, Stop, ToolUse};
+    let rows = [
+        (Length, 0, true),
+        (Length, 999, true),
+        (Length, 1000, false),
+        (Length, 1001, false),
+        (Stop, 1, false),
+        (ToolUse, 1, false),
+        (Error, 0, false),
+        (Aborted, 0, false),
+    ];
+    for (stop, output, expected) in rows {
+        let message = MessageFields {
+            stop,
+            error_message: None,
+            usage: Usage::from_parts(Tokens(10), Tokens(output), Tokens(0), Tokens(0)),
+            content: Content::Present,
+        };
+        assert_eq!(cut_below_cap(&message, Tokens(1000)), expected, "{message:?}");
+    }
+}
+
+#[test]
 fn users_can_add_patterns() {
     let text = "Der Prompt ist zu lang";
     assert_eq!(by_text(text), UNKNOWN);
