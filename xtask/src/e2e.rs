@@ -1,6 +1,7 @@
 //! `cargo xtask e2e`: the real thing. A llama.cpp server with a very small model, in a virtual environment of
 //! its own under `target/`, and our programs against it. Every wait is bounded, and the server dies with us.
 
+mod compact;
 mod process;
 
 use std::io::{Read as _, Write as _};
@@ -84,6 +85,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             Outcome::TimedOut => bail!("{name} did not end in {} s", CLIENT.as_secs()),
         }
     }
+    let base = format!("http://{}", server.address);
+    compact::run(&root, &folder, &base, args.context)
+        .with_context(|| format!("the server's log is {}", server.log.display()))?;
     Ok(())
 }
 
