@@ -268,9 +268,19 @@ pub(crate) struct Navigate {
     /// Leave a summary of the branch that is left at the place.
     #[arg(long)]
     pub(crate) summarize: bool,
-    /// Who summarizes: `extractive` quotes and counts, without a model.
-    #[arg(long, value_name = "M", default_value = "extractive", value_parser = ["extractive"], requires = "summarize")]
-    pub(crate) model: String,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// What the summary should look at above all.
+    #[arg(long, value_name = "T", requires = "summarize")]
+    pub(crate) instructions: Option<String>,
+    /// A prompt in place of the usual one.
+    #[arg(
+        long,
+        value_name = "T",
+        requires = "summarize",
+        conflicts_with = "instructions"
+    )]
+    pub(crate) replace_instructions: Option<String>,
     /// Put a label on the summary, or on the place if there is none.
     #[arg(long, value_name = "L")]
     pub(crate) label: Option<String>,

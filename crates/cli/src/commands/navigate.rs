@@ -1,20 +1,25 @@
 //! `foldline navigate`: moves the leaf to another entry.
 
 use foldline_branch_summary::{
-    BranchSummary, Budget, LeftOut, Navigation, PrepareOptions, extractive, prepare,
+    BranchSummary, BranchSummaryJob, Budget, Instructions, JobOptions, LeftOut, Navigation, PlanError,
+    PrepareOptions, extractive, prepare,
 };
 use foldline_compaction_core::file_ops::ToolTable;
 use foldline_compaction_core::prompts::Prompts;
+use foldline_compaction_core::verbatim::CallFailure;
 use foldline_session_model::fold::Profile;
+use foldline_session_model::model_call::{LlmReply, ReasoningEffort};
 use foldline_session_model::tokens::Heuristic;
-use foldline_session_model::{Author, EntryDraft, EntryId};
+use foldline_session_model::{Author, EntryDraft, EntryId, Tokens};
 use foldline_session_store::DiskStore;
 use serde::Serialize;
 
 use crate::args;
 use crate::commit::{Backup, Commit};
 use crate::error::{CommandError, ErrorKind, Status};
+use crate::model::{Model, call_error};
 use crate::output::{self, BOLD, DIM, Format, GOOD, grouped};
+use crate::progress::Progress;
 use crate::session::{Damage, Session};
 
 #[derive(Serialize)]
@@ -37,6 +42,8 @@ struct Document {
 }
 
 pub(crate) fn run(args: &args::Navigate, format: Format) -> Result<Status, CommandError> {
+    // Before anything is read: a model that cannot be asked is not worth waiting for.
+    let model = if args.summarize { args.model.open()? } else { None };
     let store = DiskStore::new();
     let session = Session::open(&store, &args.session, Damage::Warn)?;
     let log = &session.log;
@@ -49,7 +56,7 @@ pub(crate) fn run(args: &args::Navigate, format: Format) -> Result<Status, Comma
         new_leaf_id: navigation.new_leaf.map(|ix| log.entry_id(ix)),
         editor_text: navigation.editor_text.clone(),
         summary_entry_id: None,
-        model: args.summarize.then(|| args.model.clone()),
+        model: args.summarize.then(|| args.model.model.clone()),
         read_files: Vec::new(),
         modified_files: Vec::new(),
         left_out: Vec::new(),
@@ -71,7 +78,7 @@ pub(crate) fn run(args: &args::Navigate, format: Format) -> Result<Status, Comma
         ));
     }
     let summary = if args.summarize && !navigation.is_at_target() {
-        summarize(&session, &navigation)?
+        summarize(&session, &navigation, args, model.as_ref())?
     } else {
         None
     };
@@ -121,17 +128,56 @@ pub(crate) fn run(args: &args::Navigate, format: Format) -> Result<Status, Comma
 }
 
 /// Sums up what is left; `None` if there is nothing to say about it.
-fn summarize(session: &Session, navigation: &Navigation) -> Result<Option<BranchSummary>, CommandError> {
+fn summarize(
+    session: &Session,
+    navigation: &Navigation,
+    args: &args::Navigate,
+    model: Option<&Model>,
+) -> Result<Option<BranchSummary>, CommandError> {
+    let failed = |e: &dyn std::error::Error| CommandError::from_error(ErrorKind::Failed, e);
     let options = PrepareOptions {
-        budget: Budget::Unlimited,
+        budget: model.map_or(Budget::Unlimited, |model| {
+            Budget::for_window(model.profile().context_window, RESERVE)
+        }),
         profile: Profile::Auto,
         tools: &ToolTable::default(),
         in_editor: navigation.target.filter(|_| navigation.editor_text.is_some()),
     };
-    let preparation = prepare(&session.log, &navigation.abandoned, &options, &Heuristic)
-        .map_err(|e| CommandError::from_error(ErrorKind::Failed, &e))?;
-    Ok(extractive(&preparation, &Prompts::default(), &Heuristic))
+    let preparation =
+        prepare(&session.log, &navigation.abandoned, &options, &Heuristic).map_err(|e| failed(&e))?;
+    let prompts = Prompts::default();
+    let Some(model) = model else {
+        return Ok(extractive(&preparation, &prompts, &Heuristic));
+    };
+    let options = JobOptions {
+        model: model.profile(),
+        prompts: &prompts,
+        instructions: match (&args.instructions, &args.replace_instructions) {
+            (_, Some(prompt)) => Instructions::Replace(prompt),
+            (Some(focus), None) => Instructions::Focus(focus),
+            (None, None) => Instructions::Usual,
+        },
+        reasoning: ReasoningEffort::Unset,
+    };
+    let job = match BranchSummaryJob::new(&preparation, options, &Heuristic) {
+        Ok(job) => job,
+        Err(PlanError::Empty) => return Ok(None),
+        Err(error) => return Err(failed(&error)),
+    };
+    let progress = Progress::start("Summarising the branch");
+    let answers = model.ask_all(job.requests());
+    drop(progress);
+    let replies: Result<Vec<LlmReply>, CallFailure> = answers.into_iter().collect();
+    let replies = replies.map_err(|failure| call_error(&failure))?;
+    let summary = job.finish(&replies, &Heuristic).map_err(|e| {
+        CommandError::from_error(ErrorKind::Provider, &e)
+            .hint("nothing was changed; another model may do better, and `--model extractive` needs none")
+    })?;
+    Ok(Some(summary))
 }
+
+/// What stays free for the rest of a request (`branchSummary.reserveTokens`).
+const RESERVE: Tokens = Tokens(16_384);
 
 fn skipped(mut document: Document, reason: &'static str, session: &Session, format: Format) -> Status {
     document.outcome = "skipped";

@@ -172,6 +172,53 @@ fn a_model_summarises_by_default() {
 }
 
 #[test]
+fn a_model_sums_up_a_branch_or_nothing_moves() {
+    let sandbox = Sandbox::new();
+    let session = sandbox.fixture("linear.jsonl");
+    let target = sandbox.json(&["context", &session])["messages"][2]["entryId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let before = sandbox.read(&session);
+    let navigate = |server: &Server| {
+        let common = [
+            "navigate",
+            &session,
+            &target,
+            "--summarize",
+            "--instructions",
+            "mind the codes",
+        ];
+        let model = [
+            "--model",
+            "my/planner",
+            "--base-url",
+            &server.url,
+            "--api",
+            "openai-completions",
+        ];
+        let args: Vec<String> = common.iter().chain(&model).map(|arg| (*arg).to_owned()).collect();
+        args
+    };
+    let refused = Server::start(vec![Script::Text("No.".to_owned(), "stop")]);
+    let args = navigate(&refused);
+    let run = sandbox.run(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(run.code(), 4, "{}", run.all());
+    assert_eq!(sandbox.read(&session), before);
+
+    let notes = "## Goal\nTry another way.\n\n## Constraints & Preferences\n- none\n\n## Progress\n### Done\n- [x] looked\n\n### In Progress\n- [ ] nothing\n\n### Blocked\n- nothing\n\n## Key Decisions\n- **none**: none\n\n## Next Steps\n1. go on\n\n## Critical Context\n- none";
+    let server = Server::start(vec![Script::Text(notes.to_owned(), "stop")]);
+    let args = navigate(&server);
+    let result = sandbox.json(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(result["outcome"], "committed", "{result}");
+    assert!(server.requests()[0].contains("mind the codes"));
+    let context = sandbox.json(&["context", &session]);
+    let last = context["messages"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["role"], "branchSummary");
+    assert!(last["content"].as_str().unwrap().contains("Try another way."));
+}
+
+#[test]
 fn failures_of_providers_have_their_exit_code() {
     let sandbox = Sandbox::new();
     let session = sandbox.fixture("realistic.jsonl");
