@@ -21,6 +21,7 @@ const RUN: Duration = Duration::from_secs(900);
 #[derive(Debug, Deserialize)]
 struct Document {
     outcome: Option<String>,
+    reason: Option<String>,
     error: Option<ErrorFields>,
 }
 
@@ -43,7 +44,15 @@ pub(super) fn run(root: &Path, folder: &Path, base: &str, context: u32) -> anyho
             let (code, document) = compact(root, &small, base, api, strategy, &window)?;
             let name = format!("{strategy} over {api}");
             match (code, &document.outcome, &document.error) {
-                (0, Some(outcome), None) => println!("{name}: {outcome}"),
+                (0, Some(outcome), None) if document.reason.is_none() || outcome == "committed" => {
+                    println!("{name}: {outcome}");
+                }
+                // Smaller is the one thing that is asked of an answer that was taken.
+                (0, Some(outcome), None)
+                    if document.reason.as_deref().is_some_and(|r| r.contains("tokens")) =>
+                {
+                    println!("{name}: {outcome}, because it does not pay");
+                }
                 (4, None, Some(error)) if is_refused_answer(error) => {
                     ensure!(
                         fs_err::read_to_string(&small)? == session(40),
@@ -76,15 +85,8 @@ pub(super) fn run(root: &Path, folder: &Path, base: &str, context: u32) -> anyho
 
 /// An answer that came and was not of use. Anything that went wrong on the way to it is not this.
 fn is_refused_answer(error: &ErrorFields) -> bool {
-    error.kind == "provider"
-        && [
-            "line ranges",
-            "no line that may be deleted",
-            "used up its output",
-            "summary",
-        ]
-        .iter()
-        .any(|words| error.message.contains(words))
+    let on_the_way = ["HTTP ", "connect", "timed out", "time limit"];
+    error.kind == "provider" && !on_the_way.iter().any(|words| error.message.contains(words))
 }
 
 fn compact(
@@ -127,23 +129,24 @@ fn compact(
     Ok((status.code().unwrap_or(-1), document))
 }
 
-/// A session with a message of so many short lines, and two short messages after it.
+/// A session of so many short lines in messages of five, and two short messages after them.
 fn session(lines: usize) -> String {
-    let text: Vec<String> = (1..=lines)
-        .map(|i| format!("step {i} wrote file {i} and test {i} passed"))
-        .collect();
     let mut out = String::from(
         "{\"type\":\"session\",\"version\":3,\"id\":\"e2e\",\"timestamp\":\"2026-01-01T00:00:00.000Z\",\"cwd\":\"/w\"}\n",
     );
-    let messages = [
-        ("a", "null", text.join("\\n")),
-        ("b", "\"a\"", "go on".into()),
-        ("c", "\"b\"", "and then?".into()),
-    ];
-    for (id, parent, text) in messages {
+    let steps: Vec<String> = (1..=lines)
+        .map(|i| format!("step {i} wrote file {i} and test {i} passed"))
+        .collect();
+    let texts = steps.chunks(5).map(|steps| steps.join("\\n"));
+    let mut parent = "null".to_owned();
+    for (i, text) in texts
+        .chain(["go on".to_owned(), "and then?".to_owned()])
+        .enumerate()
+    {
         out.push_str(&format!(
-            "{{\"type\":\"message\",\"id\":\"{id}\",\"parentId\":{parent},\"timestamp\":\"2026-01-01T00:00:01.000Z\",\"message\":{{\"role\":\"user\",\"content\":\"{text}\",\"timestamp\":1}}}}\n"
+            "{{\"type\":\"message\",\"id\":\"m{i}\",\"parentId\":{parent},\"timestamp\":\"2026-01-01T00:00:01.000Z\",\"message\":{{\"role\":\"user\",\"content\":\"{text}\",\"timestamp\":1}}}}\n"
         ));
+        parent = format!("\"m{i}\"");
     }
     out
 }

@@ -17,7 +17,7 @@ use foldline_session_model::tokens::Heuristic;
 
 use super::{Asked, Document, Work, commit, committed_text, elapsed, requests_text, skipped};
 use crate::error::{CommandError, ErrorKind, Status};
-use crate::model::{RequestPreview, call_error};
+use crate::model::{EXTRACTIVE, RequestPreview, call_error};
 use crate::output::{self, Format, grouped};
 use crate::progress::Progress;
 
@@ -44,7 +44,11 @@ pub(super) fn run(
         parameters: Some(Asked::Summary {
             keep_recent_tokens: args.keep_recent,
         }),
-        rung: Some(if model.is_some() { "planned" } else { "extractive" }),
+        rung: Some(if args.model.model == EXTRACTIVE {
+            "extractive"
+        } else {
+            "planned"
+        }),
         prompt_version: PROMPT_VERSION,
         ..Document::default()
     };
