@@ -179,7 +179,7 @@ fn long_session(turns: usize, user: usize, result: usize) -> Rows {
 }
 
 #[test]
-fn r03_sessions_of_one_and_a_half_and_five_windows_and_a_huge_result_fit_and_commit() {
+fn fb_003_fb_133_sessions_of_one_and_a_half_and_five_windows_and_a_huge_result_commit() {
     let huge = Rows::new()
         .user("u1", "Read it.")
         .call("a1", "c1", "read", r#"{"path":"big.log"}"#)
