@@ -116,35 +116,18 @@ pub fn classify(
 /// unknown or 0 proves nothing.
 pub fn silent_overflow(message: &MessageFields<'_>, window: Option<Tokens>) -> Option<ErrorClass> {
     let usage = &message.usage;
-    let cached = usage.cache_read + usage.cache_write;
-    let prompt = usage.input + cached;
-    let class = |limit| {
-        Some(ErrorClass::Overflow {
-            limit,
-            input: Some(prompt),
+    if let Some(window) = window.filter(|window| usage.shows_overflow(message.stop, *window)) {
+        return Some(ErrorClass::Overflow {
+            limit: Some(window),
+            input: Some(usage.prompt()),
             output: None,
-        })
-    };
-    let window = window.filter(|window| *window > Tokens::ZERO);
-    match message.stop {
-        StopReason::Stop => {
-            if window.is_some_and(|window| prompt > window) {
-                return class(window);
-            }
-            let counted = usage.input + usage.output;
-            (message.content == Content::Empty && counted <= Tokens(5) && cached == Tokens::ZERO)
-                .then_some(ErrorClass::OVERFLOW)
-        }
-        StopReason::Length if usage.output == Tokens::ZERO => {
-            let full = |window: Tokens| u128::from(prompt.get()) * 100 >= u128::from(window.get()) * 99;
-            if window.is_some_and(full) {
-                class(window)
-            } else {
-                None
-            }
-        }
-        _ => None,
+        });
     }
+    let empty = message.stop == StopReason::Stop
+        && message.content == Content::Empty
+        && usage.prompt() + usage.output <= Tokens(5)
+        && usage.cache_read + usage.cache_write == Tokens::ZERO;
+    empty.then_some(ErrorClass::OVERFLOW)
 }
 
 /// Whether a reply was cut although it had not used the output that was asked for: it was not the caller's

@@ -210,6 +210,7 @@ fn body(kind: u8, a: u16, b: u16, at: usize) -> (&'static str, String) {
 }
 
 /// The committed session files: name and bytes.
+#[allow(clippy::disallowed_methods, reason = "tests read the committed files")]
 pub(crate) fn fixtures() -> Vec<(String, Vec<u8>)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/sessions");
     let mut files = Vec::new();
@@ -217,7 +218,6 @@ pub(crate) fn fixtures() -> Vec<(String, Vec<u8>)> {
         let path = file.unwrap().path();
         if path.extension().is_some_and(|e| e == "jsonl") {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            #[allow(clippy::disallowed_methods, reason = "tests read the committed files")]
             files.push((name, std::fs::read(&path).unwrap()));
         }
     }

@@ -1,7 +1,7 @@
 //! What a model's answer comes to (spec "Verbatim", section 9).
 
+use foldline_session_model::Tokens;
 use foldline_session_model::model_call::{AssistantBlock, ErrorClass, LlmReply, StopReason};
-use foldline_session_model::{Tokens, model_call::Usage};
 
 use super::ranges::{ValidatedRanges, parse_records, recover_records};
 use super::view::View;
@@ -114,7 +114,8 @@ impl Category {
 pub fn outcome(view: &View<'_>, answer: &Result<LlmReply, CallFailure>, window: Option<Tokens>) -> Outcome {
     match answer {
         Err(failure) => failed(failure),
-        Ok(reply) if silently_overflowed(reply.stop, &reply.usage, window) => {
+        // Some servers cut a prompt that is too long and say nothing (spec "Verbatim", section 9.4).
+        Ok(reply) if window.is_some_and(|window| reply.usage.shows_overflow(reply.stop, window)) => {
             Outcome::Overflowed { message: None }
         }
         Ok(reply) => read(view, reply),
@@ -149,22 +150,6 @@ fn failed(failure: &CallFailure) -> Outcome {
             message,
             category: Category::ProviderError,
         },
-    }
-}
-
-/// Some servers cut a prompt that is too long and say nothing; the usage tells (spec "Verbatim", section 9.4).
-fn silently_overflowed(stop: StopReason, usage: &Usage, window: Option<Tokens>) -> bool {
-    let Some(window) = window.filter(|w| *w > Tokens::ZERO) else {
-        return false;
-    };
-    let prompt = usage.input + usage.cache_read;
-    match stop {
-        StopReason::Stop => prompt > window,
-        StopReason::Length => {
-            usage.output == Tokens::ZERO
-                && prompt.get().saturating_mul(100) >= window.get().saturating_mul(99)
-        }
-        _ => false,
     }
 }
 

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Api, CacheHint, Prices};
+use super::{Api, CacheHint, Prices, StopReason};
 use crate::units::Tokens;
 
 /// Tokens of one call, in parts that do not overlap; the names are those of session files.
@@ -65,6 +65,28 @@ impl Usage {
     pub fn from_inclusive(prompt: Tokens, output: Tokens, cache_read: Tokens, cache_write: Tokens) -> Self {
         let input = prompt.saturating_sub(cache_read).saturating_sub(cache_write);
         Self::from_parts(input, output, cache_read, cache_write)
+    }
+
+    /// Everything that was sent: fresh, read from a cache and written to one.
+    pub fn prompt(&self) -> Tokens {
+        self.input + self.cache_read + self.cache_write
+    }
+
+    /// Whether this usage shows an overflow that the server did not report: a normal end whose prompt is
+    /// larger than the window, or a cut reply without a token of output whose prompt fills the window to
+    /// 99 % (spec "Orchestrator and clients", 4.3). A window of 0 is unknown and proves nothing.
+    pub fn shows_overflow(&self, stop: StopReason, window: Tokens) -> bool {
+        if window == Tokens::ZERO {
+            return false;
+        }
+        let prompt = self.prompt();
+        match stop {
+            StopReason::Stop => prompt > window,
+            StopReason::Length => {
+                self.output == Tokens::ZERO && u128::from(prompt.get()) * 100 >= u128::from(window.get()) * 99
+            }
+            _ => false,
+        }
     }
 
     /// The usage with its cost by these prices (US dollars per million tokens).
