@@ -150,6 +150,12 @@ fn usage_tells_starved_and_overflowed_answers() {
             "overflowed",
         ),
         (
+            &["5,10\n"][..],
+            StopReason::Stop,
+            Usage::from_parts(Tokens(10), Tokens(9), Tokens(0), Tokens(200_000)),
+            "overflowed",
+        ),
+        (
             &[""][..],
             StopReason::Length,
             usage(99_500, 0, None),
