@@ -1,0 +1,4 @@
+#![doc = include_str!("../README.md")]
+
+pub mod tool;
+pub mod work;
