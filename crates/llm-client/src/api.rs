@@ -97,12 +97,12 @@ impl Decoder {
     }
 }
 
-fn stream_ended(message: &str) -> LlmError {
+pub(crate) fn stream_ended(message: &str) -> LlmError {
     LlmError::transient(TransientCause::StreamEnded, message)
 }
 
 /// An event whose JSON cannot be read: cut off at the end of a body, or not the API's.
-fn bad_event(error: &serde_json::Error) -> LlmError {
+pub(crate) fn bad_event(error: &serde_json::Error) -> LlmError {
     if error.is_eof() {
         stream_ended("the stream ended inside an event")
     } else {
@@ -111,7 +111,7 @@ fn bad_event(error: &serde_json::Error) -> LlmError {
 }
 
 /// The failure that an error object inside a stream reports.
-fn stream_error(body: &str) -> LlmError {
+pub(crate) fn stream_error(body: &str) -> LlmError {
     let parsed = ErrorBody::parse(body.as_bytes());
     let class = parsed.classify(None, &UserPatterns::default());
     error_from_body(class, parsed)

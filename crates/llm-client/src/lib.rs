@@ -24,6 +24,9 @@ pub use error::LlmError;
 pub use event::{BlockKind, LlmEvent};
 pub use language_model::{EventStream, LanguageModel};
 pub use provider::{ProviderModel, StreamLimits};
-pub use remote::{NativeCompaction, NativeHistory, RemoteSummary, neutralise};
+pub use remote::{
+    Compacted, CompactedBy, NativeCompaction, NativeForm, NativeHistory, RemoteSummary, compact_or_summarise,
+    neutralise,
+};
 pub use retry::{Jitter, RetryObserver, RetryPolicy, RetryingModel, planned_waits};
 pub use sse::{MAX_LINE, SseEvent, decode as decode_sse};

@@ -1,5 +1,5 @@
 //! Summaries that somebody else makes: the generic summary endpoint of the seeds, and the native
-//! compaction of OpenAI Responses (spec "Compaction core", 11.1 and 12).
+//! compaction of OpenAI Responses (spec "Compaction core", 11.1, 12 and 13).
 
 mod native;
 
@@ -18,7 +18,7 @@ use crate::endpoint::{Endpoint, Scrubber};
 use crate::provider::status_error;
 use crate::transport::{HttpRequest, HttpTransport, Transport};
 
-pub use native::{NativeCompaction, NativeHistory};
+pub use native::{Compacted, CompactedBy, NativeCompaction, NativeForm, NativeHistory, compact_or_summarise};
 
 /// How long an answer may take.
 const LIMIT: Duration = Duration::from_secs(180);

@@ -1,3 +1,7 @@
+mod fallback;
+mod retained;
+mod streaming;
+
 use std::sync::Arc;
 
 use foldline_session_model::model_call::{LlmRequest, ModelProfile, Origin, RawJson, Usage};
@@ -12,7 +16,9 @@ use crate::api::responses::encode::{Item, items};
 use crate::endpoint::Endpoint;
 use crate::transport::{HttpRequest, HttpTransport, Transport};
 
-/// The compaction that a Responses provider makes itself (`/responses/compact`).
+pub use fallback::{Compacted, CompactedBy, NativeForm, compact_or_summarise};
+
+/// The compaction that a Responses provider makes itself: in one answer (`/responses/compact`) or in a stream.
 pub struct NativeCompaction {
     profile: ModelProfile,
     endpoint: Endpoint,
@@ -125,12 +131,15 @@ impl NativeCompaction {
             cancel,
         )
         .await?;
-        let origin = Origin {
+        read_answer(&answer, self.origin())
+    }
+
+    fn origin(&self) -> Origin {
+        Origin {
             api: self.profile.api,
             provider: self.profile.provider.clone(),
             model: self.profile.id.clone(),
-        };
-        read_answer(&answer, origin)
+        }
     }
 }
 
@@ -155,14 +164,10 @@ fn read_answer(answer: &[u8], origin: Origin) -> Result<NativeHistory, LlmError>
         if !is_kept(&item) {
             continue;
         }
-        let is_compaction = (item.kind == "compaction" && item.encrypted_content.is_some())
-            || item.kind == "compaction_summary";
-        if is_compaction {
+        if item.is_compaction() {
             found = true;
             history.compaction = history.items.len();
-            history.summary = item
-                .summary
-                .and_then(|summary| serde_json::from_str(summary.get()).ok());
+            history.summary = item.summary_text();
         }
         history.items.push(RawJson::from((*raw).to_owned()));
     }
@@ -174,6 +179,19 @@ fn read_answer(answer: &[u8], origin: Origin) -> Result<NativeHistory, LlmError>
             output.len(),
             history.items.len()
         )))
+    }
+}
+
+impl OutputItem<'_> {
+    fn is_compaction(&self) -> bool {
+        match self.kind.as_str() {
+            "compaction" => self.encrypted_content.is_some(),
+            kind => kind == "compaction_summary",
+        }
+    }
+
+    fn summary_text(&self) -> Option<String> {
+        serde_json::from_str(self.summary?.get()).ok()
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod many;
+mod native;
 mod secrets;
 mod server;
 mod statuses;

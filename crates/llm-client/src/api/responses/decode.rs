@@ -197,7 +197,8 @@ impl Decoder {
                         ));
                     }
                 };
-                return self.finish(&response, out);
+                let kind = parsed.kind.as_deref().unwrap_or(&event.name);
+                return self.finish(kind, &response, out);
             }
             "error" => return Err(stream_error(&event.data)),
             _ => {}
@@ -312,21 +313,47 @@ impl Decoder {
         Ok(())
     }
 
-    fn finish(&mut self, response: &Response<'_>, out: &mut Vec<LlmEvent>) -> Result<(), LlmError> {
+    fn finish(
+        &mut self,
+        event: &str,
+        response: &Response<'_>,
+        out: &mut Vec<LlmEvent>,
+    ) -> Result<(), LlmError> {
         self.identify(response);
         self.reply.start(out);
         if let Some(usage) = &response.usage {
             self.reply.set_usage(usage.normalise(), out);
         }
-        let status = response.status.as_deref().unwrap_or("completed");
-        let reason = response
-            .incomplete_details
-            .as_ref()
-            .and_then(|details| details.reason.as_deref());
-        let stop = match (status, reason) {
-            ("completed" | "in_progress" | "queued", _) if self.reply.has_calls() => StopReason::ToolUse,
-            ("completed" | "in_progress" | "queued", _) => StopReason::Stop,
-            ("incomplete", Some("max_output_tokens")) => StopReason::Length,
+        let stop = match response.end(event)? {
+            StopReason::Stop if self.reply.has_calls() => StopReason::ToolUse,
+            stop => stop,
+        };
+        let raw = response.reason().unwrap_or(response.status(event)).to_owned();
+        self.reply.finish(stop, Some(raw), out);
+        Ok(())
+    }
+}
+
+impl Response<'_> {
+    /// The status; where the response gives none, what its event is called says it.
+    fn status(&self, event: &str) -> &str {
+        let named = match event {
+            "response.failed" => "failed",
+            "response.incomplete" => "incomplete",
+            _ => "completed",
+        };
+        self.status.as_deref().unwrap_or(named)
+    }
+
+    fn reason(&self) -> Option<&str> {
+        self.incomplete_details.as_ref()?.reason.as_deref()
+    }
+
+    /// How a response ended; one that failed is the error.
+    fn end(&self, event: &str) -> Result<StopReason, LlmError> {
+        match (self.status(event), self.reason()) {
+            ("completed" | "in_progress" | "queued", _) => Ok(StopReason::Stop),
+            ("incomplete", Some("max_output_tokens")) => Ok(StopReason::Length),
             ("incomplete", reason) => {
                 let class = match reason {
                     Some("content_filter") => OtherCause::Refused,
@@ -336,27 +363,30 @@ impl Decoder {
                     Some(reason) => format!("the response is incomplete: {reason}"),
                     None => "the response is incomplete, and the provider gave no reason".to_owned(),
                 };
-                let code = reason.map(Into::into);
-                return Err(LlmError {
-                    code,
+                Err(LlmError {
+                    code: reason.map(Into::into),
                     ..LlmError::new(ErrorClass::Other(class), message)
-                });
+                })
             }
-            _ => {
-                return Err(
-                    match response.error.map(RawValue::get).filter(|error| *error != "null") {
-                        Some(error) => stream_error(error),
-                        None => LlmError::new(
-                            ErrorClass::Other(OtherCause::Unknown),
-                            format!("the response {status}, and the provider gave no details"),
-                        ),
-                    },
-                );
-            }
-        };
-        let raw = reason.unwrap_or(status).to_owned();
-        self.reply.finish(stop, Some(raw), out);
-        Ok(())
+            (status, _) => Err(
+                match self.error.map(RawValue::get).filter(|error| *error != "null") {
+                    Some(error) => stream_error(error),
+                    None => LlmError::new(
+                        ErrorClass::Other(OtherCause::Unknown),
+                        format!("the response {status}, and the provider gave no details"),
+                    ),
+                },
+            ),
+        }
+    }
+}
+
+/// What the final event of a stream says of a response that must be whole: what it used.
+pub(crate) fn whole_response(event: &str, raw: &RawValue) -> Result<Usage, LlmError> {
+    let response: Response<'_> = read(raw)?;
+    match response.end(event)? {
+        StopReason::Length => Err(LlmError::protocol("the response was cut by its output limit")),
+        _ => Ok(response.usage.map(|usage| usage.normalise()).unwrap_or_default()),
     }
 }
 

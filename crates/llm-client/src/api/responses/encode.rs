@@ -21,6 +21,8 @@ const ID_LIMIT: usize = 64;
 struct Body<'r> {
     model: &'r str,
     input: Vec<Item<'r>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<String>,
     stream: bool,
     store: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,6 +74,8 @@ pub(crate) enum TypedItem<'r> {
         call_id: String,
         output: Output<'r>,
     },
+    /// Asks for a compaction of what stands before it.
+    CompactionTrigger,
 }
 
 #[derive(Serialize)]
@@ -149,6 +153,31 @@ pub(in crate::api) fn encode(
         sources.push(None);
     }
     items(profile, request, &mut input, &mut sources);
+    let max_output = max_output(profile, request).map(|limit| limit.max(MIN_OUTPUT).get());
+    Ok(WireRequest {
+        body: to_bytes(&Body {
+            max_output_tokens: max_output,
+            ..body(profile, request, input)
+        })?,
+        sources,
+    })
+}
+
+/// The body that asks for a native compaction in its streaming form: a live request without its own system
+/// item and output limit, with the trigger as its last item (spec "Compaction core", 13).
+pub(crate) fn compaction_body<'r>(
+    profile: &'r ModelProfile,
+    request: &'r LlmRequest<'_>,
+    mut input: Vec<Item<'r>>,
+) -> Result<Vec<u8>, LlmError> {
+    input.push(Item::Typed(TypedItem::CompactionTrigger));
+    to_bytes(&Body {
+        instructions: Some(request.system.join("\n\n")),
+        ..body(profile, request, input)
+    })
+}
+
+fn body<'r>(profile: &'r ModelProfile, request: &'r LlmRequest<'_>, input: Vec<Item<'r>>) -> Body<'r> {
     let reasons = profile.capabilities.reasoning == ReasoningStyle::Effort;
     let level = if reasons { effort(request.reasoning) } else { None };
     let summary = if request.reasoning == ReasoningEffort::Off {
@@ -156,12 +185,13 @@ pub(in crate::api) fn encode(
     } else {
         "auto"
     };
-    let body = Body {
+    Body {
         model: &profile.id,
         input,
+        instructions: None,
         stream: true,
         store: false,
-        max_output_tokens: max_output(profile, request).map(|limit| limit.max(MIN_OUTPUT).get()),
+        max_output_tokens: None,
         tools: request
             .tools
             .iter()
@@ -186,11 +216,7 @@ pub(in crate::api) fn encode(
             .session_key
             .as_deref()
             .filter(|_| request.cache != CacheHint::Off),
-    };
-    Ok(WireRequest {
-        body: to_bytes(&body)?,
-        sources,
-    })
+    }
 }
 
 fn tool_choice<'r>(request: &'r LlmRequest<'_>) -> Option<WireChoice<'r>> {

@@ -128,6 +128,22 @@ fn ends_of_responses() {
             r#"{"status":"failed","error":{"code":"rate_limit_exceeded","message":"slow down"}}"#,
             Err(ErrorClass::RateLimit),
         ),
+        // What the event is called counts where the response does not say how it is.
+        (
+            "response.failed",
+            r#"{"error":{"code":"server_error","message":"oops"}}"#,
+            Err(ErrorClass::Transient(TransientCause::Server)),
+        ),
+        (
+            "response.incomplete",
+            r#"{"incomplete_details":{"reason":"max_output_tokens"}}"#,
+            Ok(StopReason::Length),
+        ),
+        (
+            "response.incomplete",
+            "{}",
+            Err(ErrorClass::Other(OtherCause::Unknown)),
+        ),
         (
             "response.failed",
             r#"{"status":"cancelled","error":null}"#,
