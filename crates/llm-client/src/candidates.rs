@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldline_session_model::Tokens;
 use foldline_session_model::model_call::{
     ErrorClass, LlmReply, LlmRequest, ModelProfile, ModelRef, TransientCause,
 };
@@ -22,6 +23,30 @@ pub enum Advance {
     OnAuth,
     /// Every failure but a cancel and a request that is too large.
     OnFailure,
+}
+
+/// Which models a maintenance call tries, in order: the session's own, those that the user gave roles, and then
+/// the one with the largest window among the other models of the session's provider (spec "Orchestrator and
+/// clients", 7). Never a model of another provider that nobody named.
+pub fn candidate_order(
+    current: &ModelRef,
+    roles: &[ModelRef],
+    available: &[(ModelRef, Option<Tokens>)],
+) -> Vec<ModelRef> {
+    let largest = available
+        .iter()
+        .filter(|(model, window)| model.provider == current.provider && window.is_some())
+        // The first one of several that are equal.
+        .rev()
+        .max_by_key(|(_, window)| *window)
+        .map(|(model, _)| model);
+    let mut order: Vec<ModelRef> = Vec::new();
+    for model in std::iter::once(current).chain(roles).chain(largest) {
+        if !order.contains(model) {
+            order.push(model.clone());
+        }
+    }
+    order
 }
 
 /// Models in the order in which they are tried.

@@ -2,7 +2,13 @@
 //!
 //! The file holds what the providers' documentation says. A number that it does not say is missing, never 0
 //! and never a guess: without a window nothing is triggered by a threshold. Prices that depend on the length of
-//! the prompt are those of the shorter one.
+//! the prompt are those of the shorter one. Each model names pages that give its
+//! numbers, read in November 2026; where the provider's own page was not at hand it is another one's.
+//!
+//! Lifetimes of caches: Anthropic's are the two that a request can ask for, five minutes and an hour
+//! (platform.claude.com, "Prompt caching"). OpenAI keeps a prompt of the models before GPT-5.6 for five to ten
+//! minutes without use, of which the file holds the shorter, and from GPT-5.6 on for at least half an hour
+//! (developers.openai.com, "Prompt caching").
 
 use std::sync::LazyLock;
 
@@ -51,6 +57,22 @@ struct ModelEntry {
     cache_lifetime: Option<CacheLifetime>,
     #[serde(default)]
     capabilities: Option<Capabilities>,
+    /// The model that takes over when this one's window is full: `provider/id`, or an id of the same provider.
+    #[serde(default)]
+    context_promotion_target: Option<String>,
+    /// Where the numbers are written.
+    #[serde(default)]
+    source: Vec<String>,
+}
+
+/// Where the target of a promotion comes from (setting `contextPromotion.autoSelect`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PromotionRule {
+    /// Only what the model's record names.
+    #[default]
+    Configured,
+    /// Where it names none: the smallest model of the same provider and API whose window is larger.
+    OrSmallestLarger,
 }
 
 /// A catalogue file that cannot be used.
@@ -143,10 +165,7 @@ impl Catalogue {
     /// when the wire format is unknown too.
     pub fn profile(&self, model: &ModelRef, api: Option<Api>) -> Option<ModelProfile> {
         let entry = self.find(model);
-        let usual = entry
-            .and_then(|entry| entry.api)
-            .or_else(|| Some(self.provider(&model.provider)?.api));
-        let mut profile = ModelProfile::unknown(model.clone(), api.or(usual)?);
+        let mut profile = ModelProfile::unknown(model.clone(), api.or_else(|| self.api_of(model))?);
         if let Some(entry) = entry {
             profile.context_window = entry.context_window;
             profile.max_output = entry.max_output;
@@ -155,6 +174,53 @@ impl Catalogue {
             profile.capabilities = entry.capabilities.unwrap_or_default();
         }
         Some(profile)
+    }
+
+    /// The model with a larger window that takes over from this one when its context is full (spec "Orchestrator
+    /// and clients", 5). `current` holds the window that counts for the session. `None` when there is none, when
+    /// one of the two windows is unknown, or when it would be no gain.
+    ///
+    /// Whether it is wanted (off by default) and has credentials is the caller's to ask.
+    pub fn promotion_target(&self, current: &ModelProfile, rule: PromotionRule) -> Option<ModelRef> {
+        let window = current.context_window.filter(|window| *window > Tokens::ZERO)?;
+        let name = current.model_ref();
+        let is_larger = |model: &ModelRef| {
+            let larger = self.find(model)?.context_window.filter(|other| *other > window)?;
+            (*model != name).then_some(larger)
+        };
+        let configured = self
+            .find(&name)
+            .and_then(|entry| entry.context_promotion_target.as_deref());
+        match (configured, rule) {
+            (Some(target), _) => {
+                // An id of this provider first: ids may hold slashes.
+                let own = ModelRef {
+                    provider: name.provider.clone(),
+                    id: target.to_owned(),
+                };
+                let target = if self.find(&own).is_some() {
+                    own
+                } else {
+                    ModelRef::parse(target)?
+                };
+                is_larger(&target).map(|_| target)
+            }
+            (None, PromotionRule::Configured) => None,
+            (None, PromotionRule::OrSmallestLarger) => self
+                .models()
+                .filter(|model| model.provider == name.provider)
+                .filter(|model| self.api_of(model) == Some(current.api))
+                .filter_map(|model| Some((is_larger(&model)?, model)))
+                .min_by_key(|(window, _)| *window)
+                .map(|(_, model)| model),
+        }
+    }
+
+    /// The usual wire format of a model.
+    fn api_of(&self, model: &ModelRef) -> Option<Api> {
+        self.find(model)
+            .and_then(|entry| entry.api)
+            .or_else(|| Some(self.provider(&model.provider)?.api))
     }
 
     /// A model by its name, or by its name with a date behind it.
@@ -183,6 +249,13 @@ impl ModelEntry {
         self.prices = other.prices.or(self.prices);
         self.cache_lifetime = other.cache_lifetime.or(self.cache_lifetime);
         self.capabilities = other.capabilities.or(self.capabilities);
+        if other.context_promotion_target.is_some() {
+            self.context_promotion_target
+                .clone_from(&other.context_promotion_target);
+        }
+        if !other.source.is_empty() {
+            self.source.clone_from(&other.source);
+        }
     }
 }
 
@@ -203,119 +276,4 @@ fn undated(id: &str) -> Option<&str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn model(name: &str) -> ModelRef {
-        ModelRef::parse(name).unwrap()
-    }
-
-    #[test]
-    fn the_built_in_file_is_sound() {
-        let catalogue = Catalogue::from_json(include_str!("../data/catalogue.json")).unwrap();
-        assert!(catalogue.models().count() > 15);
-        for name in catalogue.models() {
-            let profile = catalogue.profile(&name, None).unwrap();
-            assert!(
-                catalogue.provider(&name.provider).is_some(),
-                "{name} has no provider"
-            );
-            let window = profile.context_window.unwrap();
-            assert!(
-                profile.max_output.unwrap() < window && window >= Tokens(100_000),
-                "{name}"
-            );
-            if let Some(prices) = profile.prices {
-                assert!(
-                    prices.input > 0.0 && prices.output > prices.input && prices.cache_read < prices.input,
-                    "{name}"
-                );
-            }
-            assert_eq!(
-                catalogue.models().filter(|other| *other == name).count(),
-                1,
-                "{name} is there twice"
-            );
-        }
-    }
-
-    #[test]
-    fn dated_names_mean_the_same_model() {
-        let catalogue = Catalogue::built_in();
-        for (dated, plain) in [
-            (
-                "anthropic/claude-haiku-4-5-20251001",
-                "anthropic/claude-haiku-4-5",
-            ),
-            ("openai/gpt-5-2025-08-07", "openai/gpt-5"),
-        ] {
-            let (dated, plain) = (model(dated), model(plain));
-            let profile = catalogue.profile(&dated, None).unwrap();
-            assert_eq!(profile.id, dated.id, "the dated name is what the provider wants");
-            assert_eq!(
-                profile.context_window,
-                catalogue.profile(&plain, None).unwrap().context_window
-            );
-            assert!(profile.context_window.is_some());
-        }
-        assert_eq!(undated("gpt-5"), None);
-        assert_eq!(undated("x-1234567"), None);
-    }
-
-    #[test]
-    fn what_is_unknown_stays_unknown() {
-        let catalogue = Catalogue::built_in();
-        let local = catalogue.profile(&model("ollama/qwen3:8b"), None).unwrap();
-        assert_eq!(
-            (local.api, local.context_window, local.max_output),
-            (Api::OpenAiCompletions, None, None)
-        );
-        assert_eq!(catalogue.profile(&model("nobody/x"), None), None);
-        let asked = catalogue
-            .profile(&model("nobody/x"), Some(Api::AnthropicMessages))
-            .unwrap();
-        assert_eq!((asked.api, asked.prices), (Api::AnthropicMessages, None));
-    }
-
-    /// FB-020: the user's window wins over the catalogue's.
-    #[test]
-    fn the_user_corrects_single_fields() {
-        let user = Catalogue::from_json(
-            r#"{"models":[{"provider":"openai","id":"gpt-5","contextWindow":32768},
-                          {"provider":"openai","id":"gpt-5-2025-08-07","maxOutput":1000},
-                          {"provider":"mine","id":"m","api":"openai-completions"}],
-                "providers":[{"name":"openai","api":"openai-completions","baseUrl":"https://gateway.example/v1"}]}"#,
-        )
-        .unwrap();
-        let merged = Catalogue::built_in().overridden_by(&user);
-        let corrected = merged.profile(&model("openai/gpt-5"), None).unwrap();
-        assert_eq!(corrected.context_window, Some(Tokens(32_768)));
-        assert_eq!(
-            corrected.max_output,
-            Some(Tokens(128_000)),
-            "what was left out stays"
-        );
-        let dated = merged.profile(&model("openai/gpt-5-2025-08-07"), None).unwrap();
-        assert_eq!(
-            (dated.max_output, dated.context_window),
-            (Some(Tokens(1000)), Some(Tokens(32_768)))
-        );
-        assert_eq!(
-            merged.provider("openai").unwrap().base_url,
-            "https://gateway.example/v1"
-        );
-        assert!(merged.profile(&model("mine/m"), None).is_some());
-    }
-
-    #[test]
-    fn a_limit_of_zero_is_refused() {
-        for field in ["contextWindow", "maxOutput"] {
-            let text = format!(r#"{{"models":[{{"provider":"p","id":"m","{field}":0}}]}}"#);
-            assert!(matches!(
-                Catalogue::from_json(&text),
-                Err(CatalogueError::ZeroLimit { .. })
-            ));
-        }
-        assert!(Catalogue::from_json(r#"{"modles":[]}"#).is_err());
-    }
-}
+mod tests;

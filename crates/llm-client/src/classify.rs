@@ -17,7 +17,7 @@ use regex::RegexSet;
 pub use body::ErrorBody;
 pub use hint::retry_hint;
 pub(crate) use hint::until_http_date;
-pub(crate) use patterns::one as constant_pattern;
+pub(crate) use patterns::{all as constant_patterns, one as constant_pattern};
 
 use patterns::{Strength, TextKind};
 
@@ -252,6 +252,7 @@ fn by_text(text: &str, facts: &TransportFacts<'_>, codes: &patterns::CodeKinds) 
         Some(TextKind::Overloaded) => ErrorClass::Transient(TransientCause::Overloaded),
         Some(TextKind::Server) => ErrorClass::Transient(TransientCause::Server),
         Some(TextKind::Network) => ErrorClass::Transient(TransientCause::Network),
+        Some(TextKind::Empty) => ErrorClass::Transient(TransientCause::EmptyReply),
         None => ErrorClass::Other(OtherCause::Unknown),
     }
 }

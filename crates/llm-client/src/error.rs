@@ -56,6 +56,18 @@ impl LlmError {
         Self::new(ErrorClass::Other(OtherCause::Configuration), message)
     }
 
+    /// The message as a session records it: a wait that the provider asked for in a header stands behind it as
+    /// ` retry-after-ms=…`, where [`retry_hint`](crate::classify::retry_hint) finds it again (spec "Orchestrator
+    /// and clients", 8.3).
+    pub fn recorded_message(&self) -> String {
+        match self.retry_after {
+            Some(wait) if !self.message.contains("retry-after-ms=") => {
+                format!("{} retry-after-ms={}", self.message, wait.as_millis())
+            }
+            _ => self.message.to_string(),
+        }
+    }
+
     /// The stop reason under which a session records what had arrived.
     pub fn stop_reason(&self) -> StopReason {
         match self.class {

@@ -13,6 +13,8 @@ use futures::StreamExt;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub use reading::EMPTY_COMPLETION;
+
 use crate::api::{WireRequest, anthropic, encode, error_from_body};
 use crate::classify::{ErrorBody, UserPatterns, retry_hint};
 use crate::endpoint::{Endpoint, Scrubber};

@@ -4,6 +4,8 @@
 //! repeated answer would differ from the one that the user saw begin. An overflow is never sent again as it
 //! is, and a model that timed out is not asked again but replaced (field case FB-060).
 
+pub(crate) mod turn;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,7 +60,7 @@ impl RetryPolicy {
         max_retries: 1,
         base_delay: Duration::from_secs(2),
         max_delay: Duration::from_secs(30),
-        max_server_delay: Duration::from_secs(30),
+        max_server_delay: Duration::from_secs(120),
         total: Some(Duration::from_secs(180)),
         jitter: Jitter::Full,
     };

@@ -172,3 +172,32 @@ async fn failures_are_named_and_doubles_are_tried_once() {
         .unwrap_err();
     assert!(matches!(error, CandidatesError::NoModel) && !error.is_auth());
 }
+
+#[test]
+fn the_order_of_candidates() {
+    let name = |text: &str| ModelRef::parse(text).unwrap();
+    let available: Vec<_> = [
+        ("p/small", Some(8)),
+        ("p/large", Some(100)),
+        ("p/other", Some(100)),
+        ("p/unknown", None),
+        ("q/huge", Some(1000)),
+    ]
+    .map(|(model, window)| (name(model), window.map(Tokens)))
+    .into();
+    for (current, roles, expected) in [
+        ("p/small", &[][..], &["p/small", "p/large"][..]),
+        ("p/large", &[], &["p/large"]),
+        (
+            "p/small",
+            &["q/huge", "p/small"],
+            &["p/small", "q/huge", "p/large"],
+        ),
+        ("r/alone", &[], &["r/alone"]),
+    ] {
+        let roles: Vec<ModelRef> = roles.iter().map(|role| name(role)).collect();
+        let order = candidate_order(&name(current), &roles, &available);
+        let order: Vec<String> = order.iter().map(ToString::to_string).collect();
+        assert_eq!(order, expected, "{current} {roles:?}");
+    }
+}

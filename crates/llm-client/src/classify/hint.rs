@@ -24,8 +24,8 @@ static FORMS: LazyLock<Forms> = LazyLock::new(|| Forms {
     amount: one(
         r#"(?:please retry in|"retrydelay":\s*"|try again in)\s*(?<n>\d+(?:\.\d+)?)\s*(?<unit>ms|s)"#,
     ),
-    reset_ms: one(r"x-ratelimit-reset-ms\s*[:=]\s*(?<n>\d+)"),
-    reset: one(r"x-ratelimit-reset\s*[:=]\s*(?<n>\d+)"),
+    reset_ms: one(r"x-ratelimit-reset-ms\s*[:=]\s*(?<n>\d+)\b"),
+    reset: one(r"x-ratelimit-reset\s*[:=]\s*(?<n>\d+)\b"),
 });
 
 /// The wait that a text asks for, seen from `now`.
@@ -67,7 +67,10 @@ pub fn retry_hint(text: &str, now: SystemTime) -> Option<Duration> {
     }
     let found = forms.reset.captures(text)?;
     let value = whole(&found)?;
-    Some(if value > 1_000_000_000 {
+    Some(if value > 1_000_000_000_000 {
+        // OpenRouter counts in milliseconds under the same name.
+        until(Duration::from_millis(value), now)
+    } else if value > 1_000_000_000 {
         until(Duration::from_secs(value), now)
     } else {
         Duration::from_secs(value)

@@ -239,6 +239,7 @@ pub(super) enum TextKind {
     Overloaded,
     Server,
     Network,
+    Empty,
 }
 
 /// Codes of providers, lower case.
@@ -334,6 +335,7 @@ struct Sets {
     overloaded: RegexSet,
     server: RegexSet,
     network: RegexSet,
+    empty: Regex,
     too_many: Regex,
     no_body: Regex,
 }
@@ -350,6 +352,7 @@ static SETS: LazyLock<Sets> = LazyLock::new(|| Sets {
     overloaded: set(OVERLOADED.iter().copied()),
     server: set(SERVER.iter().copied()),
     network: set(NETWORK.iter().copied()),
+    empty: one(r"returned an empty completion"),
     too_many: one(r"(?:^|[^\d.,])(?<n>429)(?:$|[^\d.,]|[.,](?:$|\D))"),
     no_body: one(r"\(no body\)"),
 });
@@ -368,6 +371,10 @@ pub(crate) fn one(pattern: &str) -> Regex {
         .case_insensitive(true)
         .build()
         .expect("constant patterns compile")
+}
+
+pub(crate) fn all(patterns: &[&str]) -> RegexSet {
+    set(patterns.iter().copied())
 }
 
 /// The strongest overflow pattern that matches.
@@ -424,6 +431,9 @@ pub(super) fn says_no_body(text: &str) -> bool {
 /// What a text that is no overflow is about, the firmest reading first.
 pub(super) fn plain_kind(text: &str) -> Option<TextKind> {
     let sets = &*SETS;
+    if sets.empty.is_match(text) {
+        return Some(TextKind::Empty);
+    }
     [
         (&sets.auth, TextKind::Auth),
         (&sets.overloaded, TextKind::Overloaded),

@@ -220,8 +220,11 @@ fn empty_reply(reply: &LlmReply, window: Option<Tokens>) -> Option<LlmError> {
     }
     let ended = matches!(reply.stop, StopReason::Stop | StopReason::ToolUse);
     (ended && reply.usage.output == Tokens::ZERO)
-        .then(|| LlmError::transient(TransientCause::EmptyReply, "the provider returned an empty reply"))
+        .then(|| LlmError::transient(TransientCause::EmptyReply, EMPTY_COMPLETION))
 }
+
+/// What is recorded of a reply that ended normally but held nothing (spec "Orchestrator and clients", 8.2).
+pub const EMPTY_COMPLETION: &str = "Provider returned an empty completion";
 
 pub(super) fn timeout(cause: TransientCause) -> LlmError {
     LlmError::transient(

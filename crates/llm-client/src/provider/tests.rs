@@ -414,6 +414,11 @@ async fn an_empty_reply_is_a_failure() {
             .await
             .unwrap_err();
         assert_eq!(error.class, expected, "{usage}");
+        let is_empty = expected == ErrorClass::Transient(TransientCause::EmptyReply);
+        assert_eq!(
+            &*error.message == "Provider returned an empty completion",
+            is_empty
+        );
     }
     // A reply that is only long, not empty, is delivered even when its usage is above the window.
     let full = body(r#"{"prompt_tokens":900,"completion_tokens":3}"#).replace("{}", "{\"content\":\"x\"}");

@@ -8,7 +8,7 @@ use secrecy::ExposeSecret;
 
 use super::{HttpRequest, HttpResponse, RetryHeaders, Transport};
 use crate::LlmError;
-use crate::classify::until_http_date;
+use crate::classify::{retry_hint, until_http_date};
 use crate::endpoint::Endpoint;
 
 /// How long a connection may take.
@@ -82,7 +82,7 @@ impl Transport for HttpTransport {
             .get(CONTENT_TYPE)
             .and_then(|value| value.to_str().ok())
             .map(str::to_owned);
-        let retry = retry_headers(response.headers(), SystemTime::now());
+        let retry = retry_headers(status, response.headers(), SystemTime::now());
         let body = response
             .bytes_stream()
             .map_err(|error| network_error(error, "the connection broke"))
@@ -126,7 +126,7 @@ fn describe(error: reqwest::Error) -> String {
     text
 }
 
-fn retry_headers(headers: &HeaderMap, now: SystemTime) -> RetryHeaders {
+fn retry_headers(status: u16, headers: &HeaderMap, now: SystemTime) -> RetryHeaders {
     let text = |name: &str| {
         headers
             .get(name)
@@ -143,13 +143,19 @@ fn retry_headers(headers: &HeaderMap, now: SystemTime) -> RetryHeaders {
         .and_then(|value| value.parse::<f64>().ok())
         .and_then(|n| Duration::try_from_secs_f64(n / 1000.0).ok());
     let after = text("retry-after").and_then(|value| seconds(value).or_else(|| until_http_date(value, now)));
+    // Servers send these with every answer: they say how long to wait only when the rate was the reason.
+    let resets = ["x-ratelimit-reset-ms", "x-ratelimit-reset"]
+        .into_iter()
+        .filter(|_| status == 429)
+        .filter_map(|name| retry_hint(&format!("{name}={}", text(name)?), now))
+        .max();
     let should_retry = match text("x-should-retry") {
         Some("true") => Some(true),
         Some("false") => Some(false),
         _ => None,
     };
     RetryHeaders {
-        after: milliseconds.max(after),
+        after: milliseconds.max(after).max(resets),
         should_retry,
     }
 }
@@ -169,6 +175,14 @@ mod tests {
             (&[("retry-after", "Fri, 15 Jan 2027 07:00:05 GMT")], Some(0)),
             (&[("retry-after", "-4")], None),
             (&[("retry-after", "soon")], None),
+            (&[("x-ratelimit-reset", "12")], Some(12_000)),
+            (&[("x-ratelimit-reset", "1800000009")], Some(9000)),
+            (&[("x-ratelimit-reset", "1800000009000")], Some(9000)),
+            (
+                &[("x-ratelimit-reset-ms", "1800000002500"), ("retry-after", "1")],
+                Some(2500),
+            ),
+            (&[("x-ratelimit-reset", "1h")], None),
             (&[], None),
         ] {
             let headers: HeaderMap = rows
@@ -176,10 +190,18 @@ mod tests {
                 .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
                 .collect();
             assert_eq!(
-                retry_headers(&headers, now).after,
+                retry_headers(429, &headers, now).after,
                 expected.map(Duration::from_millis),
                 "{rows:?}"
             );
+            let resets = rows.iter().any(|(name, _)| name.contains("reset"));
+            if resets {
+                let other = retry_headers(500, &headers, now).after;
+                assert!(
+                    other.is_none_or(|wait| wait == Duration::from_secs(1)),
+                    "{rows:?}"
+                );
+            }
         }
     }
 }
