@@ -1,25 +1,29 @@
 //! Models and transports without a network, for tests (feature `testing`).
 //!
-//! [`ScriptedModel`] plays replies, failures and delays; [`ReplayTransport`] plays bodies. Both wait with
-//! `tokio::time`, so a test with a paused clock runs hours of silence in no time.
+//! [`ScriptedModel`] plays replies, failures and delays, or answers what a closure makes of the request, and
+//! keeps every request with the moment it came. [`ReplayTransport`] plays bodies. Both wait with `tokio::time`,
+//! so a test with a paused clock runs hours of silence in no time.
+
+mod replay;
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use foldline_session_model::Tokens;
 use foldline_session_model::model_call::{
-    ArgumentsState, AssistantBlock, CacheHint, ErrorClass, LlmReply, LlmRequest, ModelProfile, RawJson,
-    StopReason, ToolCall, TransientCause, Usage,
+    ArgumentsState, AssistantBlock, CacheHint, ErrorClass, InputBlock, LlmReply, LlmRequest, MessageContent,
+    ModelProfile, RawJson, StopReason, ToolCall, TransientCause, Usage,
 };
 use futures::{StreamExt, stream};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::{BlockKind, ReplyBuilder};
-use crate::transport::{HttpRequest, HttpResponse, RetryHeaders, Transport};
 use crate::{EventStream, LanguageModel, LlmError, LlmEvent};
+
+pub use replay::{Replay, ReplayEnd, ReplayTransport};
 
 /// One answer of a script.
 #[derive(Clone, Debug)]
@@ -31,6 +35,9 @@ pub struct Script {
 enum Step {
     Wait(Duration),
     Text(String),
+    Pieces(VecDeque<String>, Duration),
+    /// The rest of a block whose first pieces were sent.
+    MorePieces(usize, VecDeque<String>, Duration),
     Thinking {
         text: String,
         signature: String,
@@ -57,7 +64,20 @@ impl Script {
         Self::new().fail(LlmError::new(class, message))
     }
 
-    /// An answer that never comes.
+    /// An answer of one call of a tool, with these arguments as JSON text.
+    pub fn tool_use(
+        id: impl Into<String>,
+        name: impl Into<String>,
+        arguments: impl Into<String>,
+        usage: Usage,
+    ) -> Self {
+        Self::new()
+            .call(id, name, arguments)
+            .usage(usage)
+            .stop(StopReason::ToolUse)
+    }
+
+    /// An answer that never comes: it ends when the caller cancels.
     pub fn hang() -> Self {
         Self {
             steps: vec![Step::Hang],
@@ -79,6 +99,13 @@ impl Script {
     #[must_use]
     pub fn text(self, text: impl Into<String>) -> Self {
         self.step(Step::Text(text.into()))
+    }
+
+    /// A block of text that arrives piece by piece, each after this silence.
+    #[must_use]
+    pub fn pieces(self, pieces: impl IntoIterator<Item = impl Into<String>>, each: Duration) -> Self {
+        let pieces = pieces.into_iter().map(Into::into).collect();
+        self.step(Step::Pieces(pieces, each))
     }
 
     /// A signed block of thinking.
@@ -136,14 +163,55 @@ impl Default for Script {
     }
 }
 
-/// What a script does when it has no answer left.
-#[derive(Clone, Debug, Default)]
+/// Makes an answer of a request and its number, from 0.
+pub type Answer = Arc<dyn Fn(&LlmRequest<'_>, usize) -> Script + Send + Sync>;
+
+/// What a model does when it has no script left.
+#[derive(Clone, Default)]
 pub enum WhenEmpty {
     /// It fails, so that a test notices a call too many.
     #[default]
     Fail,
     /// It plays this answer again and again.
     Repeat(Script),
+    /// It answers what is made of the request.
+    Answer(Answer),
+}
+
+/// A request that a [`ScriptedModel`] was asked.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The request.
+    pub request: LlmRequest<'static>,
+    /// When it came, on the clock of the test.
+    pub at: Instant,
+}
+
+impl Asked {
+    /// All texts of the last message, joined by newlines: what the model has to react to.
+    pub fn last_text(&self) -> String {
+        let Some(message) = self.request.messages.last() else {
+            return String::new();
+        };
+        let texts: Vec<&str> = match &message.content {
+            MessageContent::User { blocks } | MessageContent::ToolResult { blocks, .. } => blocks
+                .iter()
+                .filter_map(|block| match block {
+                    InputBlock::Text(text) => Some(text.as_ref()),
+                    InputBlock::Image(_) => None,
+                })
+                .collect(),
+            MessageContent::Assistant { blocks, .. } => blocks
+                .iter()
+                .filter_map(|block| match block {
+                    AssistantBlock::Text { text, .. } => Some(text.as_ref()),
+                    _ => None,
+                })
+                .collect(),
+            MessageContent::Opaque { fallback, .. } => vec![fallback],
+        };
+        texts.join("\n")
+    }
 }
 
 /// A model that plays scripts and remembers what it was asked.
@@ -151,7 +219,7 @@ pub struct ScriptedModel {
     profile: ModelProfile,
     scripts: Mutex<VecDeque<Script>>,
     when_empty: WhenEmpty,
-    requests: Mutex<Vec<String>>,
+    requests: Mutex<Vec<(String, Instant)>>,
 }
 
 impl ScriptedModel {
@@ -169,14 +237,41 @@ impl ScriptedModel {
         }
     }
 
-    /// One more answer.
+    /// A model that answers what a closure makes of each request; its second argument counts the requests from
+    /// 0.
+    pub fn answering(
+        profile: ModelProfile,
+        answer: impl Fn(&LlmRequest<'_>, usize) -> Script + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(profile, [], WhenEmpty::Answer(Arc::new(answer)))
+    }
+
+    /// One more answer, to be played before what happens when there is none left.
     pub fn push(&self, script: Script) {
         locked(&self.scripts).push_back(script);
     }
 
-    /// The requests so far as JSON, which [`LlmRequest`] can be read from.
+    /// The requests so far as JSON, for snapshots.
     pub fn requests(&self) -> Vec<String> {
-        locked(&self.requests).clone()
+        locked(&self.requests)
+            .iter()
+            .map(|(request, _)| request.clone())
+            .collect()
+    }
+
+    /// The requests so far, with the moments they came.
+    ///
+    /// # Panics
+    /// Never: what was written as JSON can be read again.
+    #[expect(clippy::expect_used, reason = "the JSON was written from the same type")]
+    pub fn asked(&self) -> Vec<Asked> {
+        locked(&self.requests)
+            .iter()
+            .map(|(request, at)| Asked {
+                request: serde_json::from_str(request).expect("a request can be read again"),
+                at: *at,
+            })
+            .collect()
     }
 
     /// How often the model was asked.
@@ -201,10 +296,15 @@ impl LanguageModel for ScriptedModel {
         cancel: CancellationToken,
     ) -> Result<EventStream, LlmError> {
         let asked = serde_json::to_string(request).map_err(|error| LlmError::protocol(error.to_string()))?;
-        locked(&self.requests).push(asked);
+        let number = {
+            let mut requests = locked(&self.requests);
+            requests.push((asked, Instant::now()));
+            requests.len() - 1
+        };
         let script = match (locked(&self.scripts).pop_front(), &self.when_empty) {
             (Some(script), _) => script,
             (None, WhenEmpty::Repeat(script)) => script.clone(),
+            (None, WhenEmpty::Answer(answer)) => answer(request, number),
             (None, WhenEmpty::Fail) => return Err(LlmError::protocol("the script has no answer left")),
         };
         if cancel.is_cancelled() {
@@ -252,15 +352,24 @@ impl Playing {
             let mut out = Vec::new();
             match self.steps.pop_front() {
                 Some(Step::Wait(time)) => {
-                    let cancel = self.cancel.clone();
-                    if cancel
-                        .run_until_cancelled(tokio::time::sleep(time))
-                        .await
-                        .is_none()
-                    {
+                    if !self.sleeps(time).await {
                         return Some(Err(self.fail(LlmError::cancelled())));
                     }
                 }
+                Some(Step::Pieces(pieces, each)) => {
+                    let index = self.reply.open(BlockKind::Text, &mut out);
+                    self.steps.push_front(Step::MorePieces(index, pieces, each));
+                }
+                Some(Step::MorePieces(index, mut pieces, each)) => match pieces.pop_front() {
+                    Some(piece) => {
+                        if !self.sleeps(each).await {
+                            return Some(Err(self.fail(LlmError::cancelled())));
+                        }
+                        self.reply.append(index, &piece, &mut out);
+                        self.steps.push_front(Step::MorePieces(index, pieces, each));
+                    }
+                    None => self.reply.close(index, &mut out),
+                },
                 Some(Step::Hang) => {
                     self.cancel.cancelled().await;
                     return Some(Err(self.fail(LlmError::cancelled())));
@@ -292,6 +401,12 @@ impl Playing {
             }
             self.ready.extend(out);
         }
+    }
+
+    /// Waits, unless the caller cancels before.
+    async fn sleeps(&self, time: Duration) -> bool {
+        let wait = tokio::time::sleep(time);
+        self.cancel.run_until_cancelled(wait).await.is_some()
     }
 
     fn block(&mut self, kind: BlockKind, text: &str, signature: Option<&str>, out: &mut Vec<LlmEvent>) {
@@ -344,130 +459,5 @@ pub fn usage(input: u64, output: u64) -> Usage {
     Usage::from_parts(Tokens(input), Tokens(output), Tokens::ZERO, Tokens::ZERO)
 }
 
-/// One answer of a [`ReplayTransport`].
-#[derive(Clone, Debug)]
-pub struct Replay {
-    /// The status.
-    pub status: u16,
-    /// What the headers ask for.
-    pub retry: RetryHeaders,
-    /// The body in chunks, each after a wait.
-    pub chunks: Vec<(Duration, Bytes)>,
-    /// Whether the body ends after the last chunk.
-    pub end: ReplayEnd,
-}
-
-/// How a replayed body ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReplayEnd {
-    /// It is closed.
-    #[default]
-    Closed,
-    /// It stays open and silent.
-    Open,
-    /// The connection breaks.
-    Broken,
-}
-
-impl Replay {
-    /// A body that arrives at once.
-    pub fn ok(body: impl Into<Bytes>) -> Self {
-        Self::with_status(200, body)
-    }
-
-    /// A body under a status.
-    pub fn with_status(status: u16, body: impl Into<Bytes>) -> Self {
-        Self {
-            status,
-            retry: RetryHeaders::default(),
-            chunks: vec![(Duration::ZERO, body.into())],
-            end: ReplayEnd::Closed,
-        }
-    }
-
-    /// A body in chunks, each after the same wait.
-    pub fn trickle(body: &[u8], chunk: usize, wait: Duration) -> Self {
-        let chunks = body
-            .chunks(chunk.max(1))
-            .map(|bytes| (wait, Bytes::copy_from_slice(bytes)));
-        Self {
-            chunks: chunks.collect(),
-            ..Self::ok(Bytes::new())
-        }
-    }
-
-    /// The same answer with another end.
-    #[must_use]
-    pub fn ending(mut self, end: ReplayEnd) -> Self {
-        self.end = end;
-        self
-    }
-}
-
-/// A transport that plays answers and remembers requests.
-#[derive(Default)]
-pub struct ReplayTransport {
-    answers: Mutex<VecDeque<Replay>>,
-    requests: Mutex<Vec<HttpRequest>>,
-}
-
-impl ReplayTransport {
-    /// A transport that plays these answers in order.
-    pub fn new(answers: impl IntoIterator<Item = Replay>) -> Self {
-        Self {
-            answers: Mutex::new(answers.into_iter().collect()),
-            requests: Mutex::default(),
-        }
-    }
-
-    /// The bodies that were sent.
-    pub fn bodies(&self) -> Vec<String> {
-        locked(&self.requests)
-            .iter()
-            .map(|request| String::from_utf8_lossy(&request.body).into_owned())
-            .collect()
-    }
-
-    /// The addresses that were asked.
-    pub fn urls(&self) -> Vec<String> {
-        locked(&self.requests)
-            .iter()
-            .map(|request| request.url.to_string())
-            .collect()
-    }
-}
-
-#[async_trait]
-impl Transport for ReplayTransport {
-    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, LlmError> {
-        locked(&self.requests).push(request);
-        let answer = locked(&self.answers).pop_front();
-        let Some(answer) = answer else {
-            return Err(LlmError::protocol("the transport has no answer left"));
-        };
-        let chunks = stream::iter(answer.chunks).then(|(wait, bytes)| async move {
-            if !wait.is_zero() {
-                tokio::time::sleep(wait).await;
-            }
-            Ok(bytes)
-        });
-        let end = answer.end;
-        let tail = stream::once(async move {
-            match end {
-                ReplayEnd::Closed => None,
-                ReplayEnd::Open => std::future::pending().await,
-                ReplayEnd::Broken => Some(Err(LlmError::transient(
-                    TransientCause::Network,
-                    "the connection broke",
-                ))),
-            }
-        })
-        .filter_map(futures::future::ready);
-        Ok(HttpResponse {
-            status: answer.status,
-            retry: answer.retry,
-            content_type: Some("text/event-stream".to_owned()),
-            body: chunks.chain(tail).boxed(),
-        })
-    }
-}
+#[cfg(test)]
+mod tests;
