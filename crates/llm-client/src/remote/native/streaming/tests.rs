@@ -242,3 +242,22 @@ async fn a_provider_may_ask_for_a_short_wait_only() {
         assert_eq!((called, waited), (calls, seconds), "{asked}");
     }
 }
+
+#[tokio::test]
+async fn no_key_shows_in_a_failure() {
+    let key = "sk-0123456789abcdef";
+    let stream =
+        format!("data: {{\"type\":\"error\",\"code\":\"invalid_prompt\",\"message\":\"bad key {key}\"}}\n\n");
+    let refusal = format!("{{\"error\":{{\"code\":\"bad {key}\",\"message\":\"bad key {key}\"}}}}");
+    for answer in [Replay::ok(stream), Replay::with_status(401, refusal)] {
+        let auth = Auth::Bearer(secrecy::SecretString::from(key));
+        let (mut native, _) = native(vec![answer]);
+        native.endpoint = Endpoint::new("https://api.example.com", auth, PlainHttp::LoopbackOnly).unwrap();
+        let error = native
+            .compact_streaming(&request(), &CancellationToken::new())
+            .await
+            .unwrap_err();
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains(key) && shown.contains("[redacted]"), "{shown}");
+    }
+}
