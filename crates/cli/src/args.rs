@@ -48,6 +48,8 @@ pub(crate) enum Command {
     Import(Import),
     /// Write what the model would see now for another agent, or as a document.
     Export(Export),
+    /// Make summaries for other agents, over HTTP.
+    Serve(crate::commands::serve::Args),
 }
 
 #[derive(Debug, ClapArgs)]

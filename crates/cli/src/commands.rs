@@ -10,6 +10,7 @@ mod import;
 mod list;
 mod navigate;
 mod prune;
+pub(crate) mod serve;
 mod show;
 mod stats;
 mod tree;
@@ -33,6 +34,7 @@ pub(crate) fn run(command: &Command, format: Format) -> Result<Status, CommandEr
         Command::Stats(args) => stats::run(args, format),
         Command::List(args) => list::run(args, format),
         Command::Gc(args) => gc::run(args, format),
+        Command::Serve(args) => serve::run(args, format),
         Command::Import(args) => import::run(args, format),
         Command::Export(args) => export::run(args, format),
     }

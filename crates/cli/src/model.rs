@@ -176,6 +176,11 @@ impl Model {
         self.client.profile()
     }
 
+    /// What answers, for a program that has a runtime of its own.
+    pub(crate) fn client(&self) -> Arc<dyn LanguageModel> {
+        Arc::clone(&self.client)
+    }
+
     /// Asks, and waits for the whole answer. Ctrl-C cancels.
     pub(crate) fn ask(&self, request: &LlmRequest<'_>) -> Result<LlmReply, CallFailure> {
         self.ask_all(std::slice::from_ref(request))

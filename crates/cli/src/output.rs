@@ -56,6 +56,11 @@ pub(crate) fn warning(text: &str) {
     anstream::eprintln!("{WARNING}warning{WARNING:#}: {text}");
 }
 
+/// Prints what happened while a command goes on.
+pub(crate) fn note(text: &str) {
+    anstream::eprintln!("{DIM}{text}{DIM:#}");
+}
+
 #[derive(Serialize)]
 struct ErrorDocument<'e> {
     error: ErrorFields<'e>,

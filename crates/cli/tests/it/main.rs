@@ -13,5 +13,6 @@ mod housekeeping;
 mod model;
 mod prune;
 mod read;
+mod serve;
 mod support;
 mod tree;
