@@ -48,6 +48,8 @@ pub(crate) enum Command {
     Import(Import),
     /// Write what the model would see now for another agent, or as a document.
     Export(Export),
+    /// Write a page that shows how full the context was, what filled it, and what each compaction did.
+    Report(crate::commands::report::Args),
     /// Make summaries for other agents, over HTTP.
     Serve(crate::commands::serve::Args),
 }

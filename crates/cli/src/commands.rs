@@ -10,6 +10,7 @@ mod import;
 mod list;
 mod navigate;
 mod prune;
+pub(crate) mod report;
 pub(crate) mod serve;
 mod show;
 mod stats;
@@ -34,6 +35,7 @@ pub(crate) fn run(command: &Command, format: Format) -> Result<Status, CommandEr
         Command::Stats(args) => stats::run(args, format),
         Command::List(args) => list::run(args, format),
         Command::Gc(args) => gc::run(args, format),
+        Command::Report(args) => report::run(args, format),
         Command::Serve(args) => serve::run(args, format),
         Command::Import(args) => import::run(args, format),
         Command::Export(args) => export::run(args, format),

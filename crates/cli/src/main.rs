@@ -5,6 +5,7 @@ mod commands;
 mod commit;
 mod error;
 mod model;
+mod new_file;
 mod output;
 mod progress;
 mod session;

@@ -1,8 +1,5 @@
 //! `foldline export`: what the model would see now, as another agent's session or as a document.
 
-use std::io::Write as _;
-use std::path::Path;
-
 use foldline_session_model::export::{self, Exported, Target};
 use foldline_session_model::tree::Leaf;
 use foldline_session_store::DiskStore;
@@ -10,7 +7,8 @@ use serde::Serialize;
 
 use crate::args::{self, ExportFormat};
 use crate::commit;
-use crate::error::{CommandError, ErrorKind, Status};
+use crate::error::{CommandError, Status};
+use crate::new_file;
 use crate::output::{self, Format, GOOD};
 use crate::session::{Damage, Session};
 
@@ -62,7 +60,7 @@ pub(crate) fn run(args: &args::Export, format: Format) -> Result<Status, Command
         ));
     }
     if let Some(output) = &args.output {
-        write(output, &exported.text)?;
+        new_file::write(output, &exported.text)?;
     }
     let document = Document {
         outcome: "committed",
@@ -88,30 +86,4 @@ pub(crate) fn run(args: &args::Export, format: Format) -> Result<Status, Command
         None => exported.text.clone(),
     });
     Ok(Status::Done)
-}
-
-/// Writes a new file that only its owner can read: sessions hold secrets.
-fn write(path: &Path, text: &str) -> Result<(), CommandError> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options.open(path).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_data()
-    });
-    written.map_err(|e| {
-        let exists = e.kind() == std::io::ErrorKind::AlreadyExists;
-        let kind = if exists {
-            ErrorKind::Usage
-        } else {
-            ErrorKind::Failed
-        };
-        let error = CommandError::new(kind, format!("{}: {e}", path.display()));
-        if exists {
-            error.hint("name a file that does not exist yet")
-        } else {
-            error
-        }
-    })
 }

@@ -1,7 +1,7 @@
 //! `foldline tree`: the entries of a session as the tree that they form.
 
 mod drawing;
-mod outline;
+pub(super) mod outline;
 mod row;
 
 use foldline_session_model::EntryIx;

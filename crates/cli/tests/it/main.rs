@@ -13,6 +13,7 @@ mod housekeeping;
 mod model;
 mod prune;
 mod read;
+mod report;
 mod serve;
 mod support;
 mod tree;

@@ -9,7 +9,7 @@ use foldline_session_model::EntryIx;
 use foldline_session_model::log::{Parent, SessionLog};
 
 /// A tree as lines of entries that go straight on.
-pub(super) struct Outline {
+pub(in crate::commands) struct Outline {
     /// Parent and child, sorted.
     links: Vec<(EntryIx, EntryIx)>,
     /// By entry: the child that goes straight on.
@@ -20,7 +20,7 @@ pub(super) struct Outline {
 }
 
 impl Outline {
-    pub(super) fn of(log: &SessionLog, active: &[bool]) -> Self {
+    pub(in crate::commands) fn of(log: &SessionLog, active: &[bool]) -> Self {
         let places: Vec<EntryIx> = log
             .entries()
             .filter(|ix| log.stands_for(*ix) == Some(*ix))
@@ -48,23 +48,23 @@ impl Outline {
         outline
     }
 
-    pub(super) fn roots(&self) -> &[EntryIx] {
+    pub(in crate::commands) fn roots(&self) -> &[EntryIx] {
         &self.roots
     }
 
     /// The child that goes straight on.
-    pub(super) fn onward(&self, ix: EntryIx) -> Option<EntryIx> {
+    pub(in crate::commands) fn onward(&self, ix: EntryIx) -> Option<EntryIx> {
         self.onward.get(ix.index()).copied().flatten()
     }
 
     /// The children that do not, in file order.
-    pub(super) fn beside(&self, ix: EntryIx) -> impl DoubleEndedIterator<Item = EntryIx> {
+    pub(in crate::commands) fn beside(&self, ix: EntryIx) -> impl DoubleEndedIterator<Item = EntryIx> {
         let onward = self.onward(ix);
         self.children(ix).filter(move |child| Some(*child) != onward)
     }
 
     /// How many lines there are: entries without a child.
-    pub(super) fn tips(&self) -> usize {
+    pub(in crate::commands) fn tips(&self) -> usize {
         self.tips
     }
 
