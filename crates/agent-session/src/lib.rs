@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
 
 pub mod tool;
+pub mod tools;
 pub mod work;
