@@ -1,5 +1,6 @@
 //! Work that blocks, off the async threads, and how it learns that it should stop.
 
+use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -32,6 +33,14 @@ impl Stop {
         self.token.is_cancelled()
     }
 
+    /// The same bytes, with an error in place of the next ones once the work should end.
+    pub(super) fn reader<R: Read>(&self, inner: R) -> impl Read {
+        Stoppable {
+            inner,
+            stop: self.clone(),
+        }
+    }
+
     /// Asked right before a change becomes visible: whether it may. After that the caller waits for the work to end, so
     /// that an answer "cancelled" always means that nothing was changed.
     pub(super) fn commit(&self) -> bool {
@@ -48,6 +57,20 @@ impl Stop {
             .phase
             .compare_exchange(OPEN, phase, Ordering::AcqRel, Ordering::Acquire);
         entered.is_ok()
+    }
+}
+
+struct Stoppable<R> {
+    inner: R,
+    stop: Stop,
+}
+
+impl<R: Read> Read for Stoppable<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.stop.is_set() {
+            return Err(io::Error::other("stopped"));
+        }
+        self.inner.read(buffer)
     }
 }
 

@@ -1,7 +1,7 @@
 //! `grep`: lines that match. Files are found and searched by the libraries of ripgrep.
 
 use std::borrow::Cow;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -261,7 +261,7 @@ fn search_file(
         found,
         is_binary: false,
     };
-    let reader = Stoppable { inner: file, stop };
+    let reader = stop.reader(file);
     let result = searcher.search_reader(&query.matcher, reader, &mut rows);
     if rows.is_binary {
         // What stood before the first byte that is no text is not worth telling.
@@ -278,21 +278,6 @@ fn search_file(
         return Ok(());
     }
     Ok(result?)
-}
-
-/// A file that ends with an error once the search is to stop.
-struct Stoppable<'s, R> {
-    inner: R,
-    stop: &'s Stop,
-}
-
-impl<R: Read> Read for Stoppable<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.stop.is_set() {
-            return Err(io::Error::other("stopped"));
-        }
-        self.inner.read(buffer)
-    }
 }
 
 /// Writes what a file holds into the answer.

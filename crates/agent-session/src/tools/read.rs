@@ -166,7 +166,7 @@ fn read_file(place: &Place, ranges: &[Range], limits: &Limits, stop: &Stop) -> R
     match kind::of(&head) {
         Kind::Text => {
             file.rewind()?;
-            let reader = BufReader::with_capacity(64 * 1024, file);
+            let reader = BufReader::with_capacity(64 * 1024, stop.reader(file));
             let shown = lines::show(reader, ranges, room(limits), &|| stop.is_set())?;
             text_answer(&shown, resolved, bytes, stop)
         }

@@ -288,3 +288,35 @@ async fn after_a_cancel_nothing_is_begun() {
     }
     assert_eq!(yard.get("a.txt"), "x\n");
 }
+
+#[test]
+fn a_line_without_end_does_not_keep_a_thread() {
+    let yard = Yard::new();
+    yard.put("a.txt", "x\n".repeat(10_000));
+    // Longer than anyone would read, and nearly nothing on the disk.
+    let file = fs_err::OpenOptions::new()
+        .write(true)
+        .open(yard.root.join("a.txt"))
+        .unwrap();
+    file.set_len(1 << 42).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        tokio::join!(
+            async {
+                let why = yard
+                    .error(ToolName::Read, r#"{"path":"a.txt","offset":20000}"#)
+                    .await;
+                assert_eq!(why, "Cancelled.");
+            },
+            async {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                yard.cancel.cancel();
+            }
+        );
+    });
+    // This waits for the threads of the runtime.
+    drop(runtime);
+}
