@@ -6,6 +6,7 @@
 )]
 
 mod bench;
+mod codegen;
 mod conformance;
 mod crash;
 mod e2e;
@@ -31,6 +32,8 @@ struct Cli {
 enum Task {
     /// Measure what is too large for a unit bench.
     Bench(bench::Args),
+    /// Write the files of `docs/` that follow from the code, or check that they are fresh.
+    Codegen(codegen::Args),
     /// Run files of recorded vectors and explain every difference.
     Conformance(conformance::Args),
     /// Lose power, kill writers, fill disks; check that nothing acknowledged is lost.
@@ -52,6 +55,7 @@ enum Task {
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
         Task::Bench(args) => bench::run(&args),
+        Task::Codegen(args) => codegen::run(&args),
         Task::Conformance(args) => conformance::run(&args),
         Task::Crash(args) => crash::run(&args),
         Task::E2e(args) => e2e::run(&args),

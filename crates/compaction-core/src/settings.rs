@@ -7,6 +7,7 @@ use foldline_session_model::Tokens;
 
 /// The settings below `compaction.`; the names and defaults are those of seed 000, "Settings and defaults".
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct CompactionSettings {
     /// Whether anything happens without being asked for. Manual compaction always works.
@@ -24,8 +25,10 @@ pub struct CompactionSettings {
     /// Tokens of recent messages that stay as they are.
     pub keep_recent_tokens: f64,
     /// Tokens of user messages that stay word for word beside a summary.
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub keep_user_tokens: Tokens,
-    /// The most tokens of a stored summary; `None`: a tenth of the window, at most 8,000.
+    /// The most tokens of a stored summary. Not set: a tenth of the window, at most 8,000.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub max_summary_tokens: Option<Tokens>,
     /// What happens when something that must not be lost is in neither summary nor tail.
     pub gate: GateMode,
@@ -40,14 +43,16 @@ pub struct CompactionSettings {
     /// Whether a session that lies idle is compacted.
     pub idle_enabled: bool,
     /// From which size an idle session is compacted.
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub idle_threshold_tokens: Tokens,
     /// After how many seconds a session is idle; clamped to 60 to 3,600.
     pub idle_timeout_seconds: f64,
     /// Whether tool output is pruned below the threshold when that pays.
     pub maintenance_pruning_enabled: bool,
     /// The least that such a prune must save.
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub maintenance_pruning_min_savings_tokens: Tokens,
-    /// What follows when the model-driven rungs fail and the context must become smaller (D6).
+    /// What follows when the model-driven rungs fail and the context must become smaller.
     pub fallback: Fallback,
 }
 
@@ -80,6 +85,7 @@ impl Default for CompactionSettings {
 
 /// How a context is made smaller (DESIGN, section 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
     /// `context-full` with a model, `verbatim-lines` with the embedded planner (D17).
@@ -127,6 +133,7 @@ impl Strategy {
 
 /// How the threshold follows from the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ThresholdRule {
     /// The window without 15 % of it, or without the reserve if that is more (seed 000).
@@ -138,6 +145,7 @@ pub enum ThresholdRule {
 
 /// What happens when something that must not be lost is in neither summary nor tail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum GateMode {
     /// It is appended in a short list.
@@ -151,6 +159,7 @@ pub enum GateMode {
 
 /// Where the line for user interfaces comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ShortSummary {
     /// From the summary.
@@ -162,6 +171,7 @@ pub enum ShortSummary {
 
 /// What follows when the model-driven rungs fail and the context must become smaller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Fallback {
     /// The embedded planner.

@@ -79,6 +79,11 @@ impl Layout {
         project.join(".foldline").join("settings.json")
     }
 
+    /// Which projects the user trusts; no project can write it.
+    pub fn trusted_projects(&self) -> PathBuf {
+        self.data.join("trusted-projects.json")
+    }
+
     /// Other agents' folders of sessions, read-only for us.
     pub fn agents(&self) -> &[AgentFolder] {
         &self.agents
