@@ -104,5 +104,12 @@ impl Settings {
     }
 }
 
+/// The key that somebody may have meant who wrote one that there is not.
+pub fn nearest_key(key: &str) -> Option<String> {
+    let mut parent: Vec<String> = key.split('.').map(str::to_owned).collect();
+    let name = parent.pop().unwrap_or_default();
+    catalog::nearest(&parent, &name)
+}
+
 #[cfg(test)]
 mod tests;

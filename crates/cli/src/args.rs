@@ -52,6 +52,8 @@ pub(crate) enum Command {
     Report(crate::commands::report::Args),
     /// Make summaries for other agents, over HTTP.
     Serve(crate::commands::serve::Args),
+    /// Show and change settings; trust projects.
+    Config(crate::commands::config::Args),
 }
 
 #[derive(Debug, ClapArgs)]

@@ -2,6 +2,7 @@
 
 mod check;
 mod compact;
+pub(crate) mod config;
 mod context;
 mod export;
 mod fork;
@@ -37,6 +38,7 @@ pub(crate) fn run(command: &Command, format: Format) -> Result<Status, CommandEr
         Command::Gc(args) => gc::run(args, format),
         Command::Report(args) => report::run(args, format),
         Command::Serve(args) => serve::run(args, format),
+        Command::Config(args) => config::run(args, format),
         Command::Import(args) => import::run(args, format),
         Command::Export(args) => export::run(args, format),
     }

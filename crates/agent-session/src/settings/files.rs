@@ -16,8 +16,8 @@ use serde_json::{Map, Value, json};
 use super::catalog::{self, KeyPath, Kind, shown};
 use super::layers::{acceptable, syntax_message};
 use super::{
-    Environment, FileLayer, Layers, Overrides, ProblemKind, ProjectTrust, Resolved, TrustedProjects, resolve,
-    write,
+    Environment, FileLayer, Layers, Overrides, ProblemKind, ProjectTrust, Resolved, TrustedProjects,
+    nearest_key, resolve, write,
 };
 
 /// A settings file is written by hand: anything longer is something else.
@@ -83,7 +83,7 @@ pub enum SetError {
 }
 
 impl SettingsFiles {
-    /// The files of this user, and of the project in this folder if the user trusts it or not.
+    /// The files of this user and of the project in this folder, and whether the user trusts it.
     pub fn new(layout: &Layout, project: &Path) -> Self {
         let trusted = TrustedProjects::read(layout).contains(project);
         Self {
@@ -231,13 +231,9 @@ impl From<foldline_session_model::json::DecodeError> for EditError {
 
 fn known_path(key: &str) -> Result<KeyPath, SetError> {
     let path = catalog::root().path(key).filter(|path| !path.is_empty());
-    path.ok_or_else(|| {
-        let mut parent: Vec<String> = key.split('.').map(str::to_owned).collect();
-        let name = parent.pop().unwrap_or_default();
-        SetError::UnknownKey {
-            key: key.to_owned(),
-            nearest: catalog::nearest(&parent, &name),
-        }
+    path.ok_or_else(|| SetError::UnknownKey {
+        key: key.to_owned(),
+        nearest: nearest_key(key),
     })
 }
 

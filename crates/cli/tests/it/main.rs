@@ -7,6 +7,7 @@
 
 mod check;
 mod compact;
+mod config;
 mod errors;
 mod foreign;
 mod housekeeping;
