@@ -188,6 +188,25 @@ async fn nothing_is_made_for_nobody() {
     );
 }
 
+/// A session asks from tasks of its own.
+#[tokio::test]
+async fn questions_can_be_asked_on_any_thread() {
+    let asked = tokio::spawn(async {
+        let (runner, _) = runner(vec![before("a", || Ok(text("1"))), Arc::new(Chained("b"))]);
+        let cx = here();
+        let messages = vec![raw("0")];
+        let changed = runner
+            .context(&cx, || ContextEvent {
+                messages: messages.clone(),
+            })
+            .await;
+        let verdict = runner.tool_call(&cx, call).await;
+        runner.agent_settled(&cx, || AgentSettledEvent {}).await;
+        (ask(&runner, &cx).await, changed.map(|all| all.len()), verdict)
+    });
+    assert_eq!(asked.await.unwrap(), (text("1"), Some(2), ToolVerdict::Run));
+}
+
 /// Spec "Orchestrator and clients", 13.2: an empty answer does not wipe an earlier one.
 #[tokio::test]
 async fn the_last_answer_that_says_something_counts() {
