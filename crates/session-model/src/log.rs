@@ -3,6 +3,7 @@
 mod append;
 pub(crate) mod build;
 mod damage;
+mod entry_head;
 pub(crate) mod header;
 pub(crate) mod index;
 mod migrate;
@@ -25,6 +26,7 @@ use crate::{ByteLen, EntryId, EntryIx, LineNumber};
 
 pub use append::AppendError;
 pub use damage::{Damage, DamageKind};
+pub(crate) use entry_head::{Apart, EntryHead, Near};
 pub use header::{Header, Version};
 pub use scan::Trust;
 pub(crate) use scan::lines;
@@ -43,8 +45,7 @@ pub struct SessionLog {
     /// Where the header stands in `bytes`.
     header_at: Range<usize>,
     heads: Vec<EntryHead>,
-    /// Ids that could not be taken from the line as they stand.
-    arena: String,
+    apart: Apart,
     ids: IdIndex,
     /// Entries whose message was replaced by a patch record, with the new message.
     patched: FxHashMap<u32, Box<str>>,
@@ -96,44 +97,6 @@ pub enum Migration {
     Needed,
     /// The version is unknown: the file is never written.
     ReadOnly,
-}
-
-/// Where an entry stands, and its head.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EntryHead {
-    pub(crate) start: u64,
-    pub(crate) len: u32,
-    line: u32,
-    pub(crate) id: Place,
-    pub(crate) parent: Place,
-    timestamp: Place,
-    pub(crate) kind: EntryKind,
-}
-
-/// A piece of text: in the entry's line, in the arena, or absent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    at: u32,
-    /// The length; the top bit says that `at` counts in the arena.
-    len: u32,
-}
-
-impl Place {
-    const ABSENT: Self = Self { at: u32::MAX, len: 0 };
-    const IN_ARENA: u32 = 1 << 31;
-
-    /// The text that stands there.
-    pub(crate) fn text<'t>(self, line: &'t [u8], arena: &'t str) -> Option<&'t str> {
-        if self == Self::ABSENT {
-            return None;
-        }
-        let at = self.at as usize;
-        let end = at + (self.len & !Self::IN_ARENA) as usize;
-        if self.len & Self::IN_ARENA != 0 {
-            return arena.get(at..end);
-        }
-        std::str::from_utf8(line.get(at..end)?).ok()
-    }
 }
 
 /// What an entry's `parentId` leads to.
@@ -219,7 +182,7 @@ impl SessionLog {
 
     /// The entry with this id; of several the last in the file.
     pub fn find(&self, id: &str) -> Option<EntryIx> {
-        self.ids.find(id, |ix| self.id(ix))
+        self.ids.find(id, &self.heads, |head| self.id_of(head))
     }
 
     /// The leaf: the last record of the file that is an entry (spec, 4.1; D15).
@@ -229,8 +192,7 @@ impl SessionLog {
 
     /// The entry's id.
     pub fn id(&self, ix: EntryIx) -> &str {
-        self.head(ix)
-            .map_or("", |head| self.text(head, head.id).unwrap_or_default())
+        self.head(ix).map_or("", |head| self.id_of(head))
     }
 
     /// The entry's id as a value of its own.
@@ -241,13 +203,13 @@ impl SessionLog {
     /// The id that the entry names as its parent; empty and absent ones are `None`.
     pub fn parent_id(&self, ix: EntryIx) -> Option<&str> {
         let head = self.head(ix)?;
-        self.text(head, head.parent).filter(|id| !id.is_empty())
+        Some(head.parent(self.line_of(head), &self.apart)).filter(|id| !id.is_empty())
     }
 
     /// The entry's timestamp, as it stands in the file.
     pub fn timestamp(&self, ix: EntryIx) -> &str {
         self.head(ix)
-            .map_or("", |head| self.text(head, head.timestamp).unwrap_or_default())
+            .map_or("", |head| head.timestamp(self.line_of(head), &self.apart))
     }
 
     /// The entry's type.
@@ -358,16 +320,11 @@ impl SessionLog {
         self.heads.get(ix.index())
     }
 
-    fn span_of(head: &EntryHead) -> Range<usize> {
-        let start = usize::try_from(head.start).unwrap_or(usize::MAX);
-        start..start.saturating_add(head.len as usize)
-    }
-
     fn line_of(&self, head: &EntryHead) -> &[u8] {
-        self.bytes.get(Self::span_of(head)).unwrap_or_default()
+        self.bytes.get(head.span()).unwrap_or_default()
     }
 
-    fn text(&self, head: &EntryHead, place: Place) -> Option<&str> {
-        place.text(self.line_of(head), &self.arena)
+    fn id_of(&self, head: &EntryHead) -> &str {
+        head.id(self.line_of(head), &self.apart)
     }
 }

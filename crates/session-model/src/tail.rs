@@ -18,11 +18,11 @@ use std::ops::Range;
 
 use crate::EntryIx;
 use crate::fold::Profile;
-use crate::log::build::{entry_head, of_tail};
+use crate::log::build::of_tail;
 use crate::log::header::{self, Header};
 use crate::log::index::IdIndex;
 use crate::log::scan::{self, IsLast, Trust};
-use crate::log::{EntryHead, FinalNewline, SessionLog, Version};
+use crate::log::{Apart, EntryHead, FinalNewline, SessionLog, Version};
 
 use walk::{Progress, Walk};
 use window::Window;
@@ -53,7 +53,7 @@ pub struct TailReader {
 #[derive(Debug, Default)]
 struct Met {
     heads: Vec<EntryHead>,
-    arena: String,
+    apart: Apart,
     ids: IdIndex,
 }
 
@@ -178,7 +178,7 @@ impl TailReader {
             bytes,
             from,
             heads,
-            self.met.arena,
+            self.met.apart,
             self.newline,
         ))
     }
@@ -297,7 +297,7 @@ impl TailReader {
                 let start = usize::try_from(from)
                     .unwrap_or(usize::MAX)
                     .saturating_add(found.span.start);
-                let head = entry_head(&mut self.met.arena, text, start, 0, found.head)
+                let head = EntryHead::new(&mut self.met.apart, text, start, 0, &found.head)
                     .map_err(|_| LoadFully::TooLarge)?;
                 self.met.heads.push(head);
             }
@@ -306,7 +306,9 @@ impl TailReader {
         let mut ids = std::mem::take(&mut self.met.ids);
         for position in first_new..self.met.heads.len() {
             let position = u32::try_from(position).map_err(|_| LoadFully::TooLarge)?;
-            ids.insert_first(EntryIx(position), |ix| self.met.id(ix, &self.window));
+            ids.insert_first(EntryIx(position), &self.met.heads, |head| {
+                self.met.id_of(head, &self.window)
+            });
         }
         self.met.ids = ids;
         self.scanned_from = from;
@@ -322,18 +324,19 @@ impl Met {
     fn id<'s>(&'s self, ix: EntryIx, window: &'s Window) -> &'s str {
         self.heads
             .get(ix.index())
-            .and_then(|head| head.id.text(Self::line(head, window), &self.arena))
-            .unwrap_or_default()
+            .map_or("", |head| self.id_of(head, window))
+    }
+
+    fn id_of<'s>(&'s self, head: &EntryHead, window: &'s Window) -> &'s str {
+        head.id(Self::line(head, window), &self.apart)
     }
 
     fn parent_id<'s>(&'s self, head: &EntryHead, window: &'s Window) -> Option<&'s str> {
-        head.parent
-            .text(Self::line(head, window), &self.arena)
-            .filter(|id| !id.is_empty())
+        Some(head.parent(Self::line(head, window), &self.apart)).filter(|id| !id.is_empty())
     }
 
     fn find(&self, id: &str, window: &Window) -> Option<EntryIx> {
-        self.ids.find(id, |ix| self.id(ix, window))
+        self.ids.find(id, &self.heads, |head| self.id_of(head, window))
     }
 }
 

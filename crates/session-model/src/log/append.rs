@@ -1,8 +1,7 @@
 //! Adding a line to a log that is in memory, after a commit wrote it.
 
-use super::build::entry_head;
 use super::scan::{self, IsLast, Trust};
-use super::{FinalNewline, Migration, SessionLog};
+use super::{EntryHead, FinalNewline, Migration, SessionLog};
 use crate::EntryIx;
 
 /// Why a line could not be added to a log.
@@ -45,12 +44,12 @@ impl SessionLog {
         let number =
             u32::try_from(self.lines_before_append() + prefix.len()).map_err(|_| AppendError::Full)?;
         let start = self.bytes.len() + prefix.len();
-        let head = entry_head(
-            &mut self.arena,
+        let head = EntryHead::new(
+            &mut self.apart,
             &bytes[span.clone()],
             start + span.start,
             number,
-            found.head,
+            &found.head,
         )
         .map_err(|_| AppendError::Full)?;
         self.bytes.extend_from_slice(prefix);
@@ -60,7 +59,7 @@ impl SessionLog {
         self.heads.push(head);
         let ix = EntryIx(ix);
         let mut ids = std::mem::take(&mut self.ids);
-        ids.insert(ix, |ix| self.id(ix));
+        ids.insert(ix, &self.heads, |head| self.id_of(head));
         self.ids = ids;
         Ok(ix)
     }
@@ -68,7 +67,7 @@ impl SessionLog {
     /// How many lines stand before what an append adds, without the newline that it may have to bring.
     fn lines_before_append(&self) -> usize {
         let (number, from) = match self.heads.last() {
-            Some(head) => (head.line as usize, Self::span_of(head).end),
+            Some(head) => (head.line as usize, head.span().end),
             None => (0, 0),
         };
         let rest = self.bytes.get(from..).unwrap_or_default();

@@ -9,7 +9,7 @@ use super::header::{self, Header, Title, Version};
 use super::index::IdIndex;
 use super::patch::{self, Patch};
 use super::scan::{self, Found, FoundHead, IsLast, Trust};
-use super::{DiskForm, EntryHead, Extent, FinalNewline, LoadError, Migration, Place, SessionLog, migrate};
+use super::{Apart, DiskForm, EntryHead, Extent, FinalNewline, LoadError, Migration, SessionLog, migrate};
 use crate::entry::EntryKind;
 use crate::{ByteLen, EntryIx, LineNumber};
 
@@ -25,7 +25,7 @@ pub(super) fn load(bytes: Vec<u8>, trust: Trust) -> Result<SessionLog, LoadError
     } else {
         0
     };
-    let mut loader = Loader::new(trust, bytes.len());
+    let mut loader = Loader::new(trust);
     let mut last_span = 0..0;
     for (number, span) in scan::lines(&bytes[body..]).enumerate() {
         let span = span.start + body..span.end + body;
@@ -60,8 +60,8 @@ pub(super) fn load(bytes: Vec<u8>, trust: Trust) -> Result<SessionLog, LoadError
         header,
         header_at: loader.header_at.clone(),
         heads: loader.heads,
-        arena: loader.arena,
-        ids: loader.ids,
+        apart: loader.apart,
+        ids: IdIndex::default(),
         patched: FxHashMap::default(),
         damage: loader.damage,
         disk: DiskForm { newline, migration },
@@ -76,18 +76,20 @@ pub(super) fn load(bytes: Vec<u8>, trust: Trust) -> Result<SessionLog, LoadError
             &loader.values,
             loader.header_at,
         )?;
-        log.index_ids();
     }
-    for ix in loader.duplicates {
-        let id = log.entry_id(ix);
-        log.damage.push(log.damage_of(ix, DamageKind::DuplicateId { id }));
-    }
+    log.index_ids();
     log.apply_patches(loader.patches);
     if trust == Trust::Validated {
         log.validate_tree();
     }
     Ok(log)
 }
+
+/// How many entries a log makes room for before it knows the length of the file's lines.
+const FIRST_ENTRIES: usize = 512;
+
+/// Bytes of a line that are expected at least: lines of real sessions are longer on average.
+const SHORT_LINE: usize = 256;
 
 struct Loader {
     trust: Trust,
@@ -97,7 +99,7 @@ struct Loader {
     title: Option<Title>,
     title_slot: bool,
     heads: Vec<EntryHead>,
-    arena: String,
+    apart: Apart,
     /// Only for versions that are migrated by record.
     records: Vec<Record>,
     /// For each parsed value of such a file, in order, the record it is.
@@ -105,58 +107,46 @@ struct Loader {
     patches: Vec<(u32, u64, u32, Patch)>,
     damage: Vec<Damage>,
     first_line: Option<(u32, String)>,
-    /// Filled while the lines are at hand: to look at each of them again later would cost as much as the scan. Empty
-    /// for versions whose lines are migrated.
-    ids: IdIndex,
-    duplicates: Vec<EntryIx>,
 }
 
 impl Loader {
-    fn new(trust: Trust, size: usize) -> Self {
+    fn new(trust: Trust) -> Self {
         Self {
             trust,
             header: None,
             header_at: 0..0,
             title: None,
             title_slot: false,
-            // Lines of real sessions are longer than this on average.
-            heads: Vec::with_capacity(size / 1024),
-            arena: String::new(),
+            heads: Vec::new(),
+            apart: Apart::default(),
             records: Vec::new(),
             values: Vec::new(),
             patches: Vec::new(),
             damage: Vec::new(),
             first_line: None,
-            ids: IdIndex::with_capacity(size / 512),
-            duplicates: Vec::new(),
         }
     }
 
-    /// Adds an entry and its id.
-    fn push(&mut self, bytes: &[u8], head: EntryHead) -> Result<(), LoadError> {
-        let ix = EntryIx(u32::try_from(self.heads.len()).map_err(|_| LoadError::TooLarge)?);
+    /// Adds an entry of a file of this size.
+    #[inline]
+    fn push(&mut self, size: usize, head: EntryHead) -> Result<(), LoadError> {
+        u32::try_from(self.heads.len()).map_err(|_| LoadError::TooLarge)?;
+        if self.heads.len() == self.heads.capacity() {
+            let more = self.expected_after(head.span().end, size);
+            self.heads.reserve_exact(more);
+        }
         self.heads.push(head);
-        if self.migrates() {
-            return Ok(());
-        }
-        let (heads, arena) = (&self.heads, &self.arena);
-        let replaced = self.ids.insert(ix, |ix| {
-            let head = heads.get(ix.index());
-            head.and_then(|head| {
-                let line = bytes.get(SessionLog::span_of(head))?;
-                head.id.text(line, arena)
-            })
-            .unwrap_or_default()
-        });
-        if replaced.is_some() {
-            self.duplicates.push(ix);
-        }
         Ok(())
     }
 
-    /// Whether lines are rewritten after all of them were read.
-    fn migrates(&self) -> bool {
-        matches!(self.header.as_ref().map(|h| h.version), Some(Version::Known(..3)))
+    /// How many more entries to make room for: as many as the part that was read lets one expect of the rest. Fresh
+    /// memory costs more than the scan, so that room for lines that never come is dear.
+    fn expected_after(&self, read: usize, size: usize) -> usize {
+        let entries = self.heads.len();
+        let rest = size.saturating_sub(read);
+        let mean = (read / entries.max(1)).max(SHORT_LINE);
+        let expected = rest / mean;
+        (expected + expected / 16).max(entries / 4).max(FIRST_ENTRIES)
     }
 
     fn line(&mut self, bytes: &[u8], span: Range<usize>, number: u32) -> Result<(), LoadError> {
@@ -180,8 +170,8 @@ impl Loader {
             && let Some(head) = crate::head::fast(text)
             && head.kind != EntryKind::Unknown
         {
-            let head = entry_head(&mut self.arena, text, span.start, number, FoundHead::Fast(head))?;
-            return self.push(bytes, head);
+            let head = EntryHead::in_line(text, span.start, number, head)?;
+            return self.push(bytes.len(), head);
         }
         let line = scan::line(bytes, span.clone(), trust, is_last);
         let before_header = self.header.is_none();
@@ -274,8 +264,8 @@ impl Loader {
                     self.values.push(Some(self.records.len()));
                     self.records.push(Record { found, line: number });
                 } else {
-                    let head = entry_head(&mut self.arena, text, offset, number, found.head)?;
-                    self.push(bytes, head)?;
+                    let head = EntryHead::new(&mut self.apart, text, offset, number, &found.head)?;
+                    self.push(bytes.len(), head)?;
                 }
                 return Ok(());
             }
@@ -317,65 +307,10 @@ impl Loader {
 impl FoundHead {
     pub(crate) fn id<'t>(&'t self, line: &'t [u8]) -> Option<&'t [u8]> {
         match self {
-            Self::Fast(head) => line.get(head.id.clone()),
+            Self::Fast(head) => line.get(head.id.range()),
             Self::Careful { id, .. } => id.as_deref().map(str::as_bytes),
         }
     }
-}
-
-/// The head of an entry as the log keeps it.
-pub(crate) fn entry_head(
-    arena: &mut String,
-    line: &[u8],
-    offset: usize,
-    number: u32,
-    head: FoundHead,
-) -> Result<EntryHead, LoadError> {
-    let len = u32::try_from(line.len()).map_err(|_| LoadError::TooLarge)?;
-    let kind = match &head {
-        FoundHead::Fast(head) => head.kind,
-        FoundHead::Careful { .. } => head.kind(line).map_or(EntryKind::Unknown, EntryKind::from_type),
-    };
-    let inline = |range: Range<usize>| Place {
-        at: u32::try_from(range.start).unwrap_or(u32::MAX),
-        len: u32::try_from(range.len()).unwrap_or(0) & !Place::IN_ARENA,
-    };
-    let (id, parent, timestamp) = match head {
-        FoundHead::Fast(head) => (
-            inline(head.id),
-            head.parent.map_or(Place::ABSENT, inline),
-            inline(head.timestamp),
-        ),
-        FoundHead::Careful {
-            id,
-            parent,
-            timestamp,
-            ..
-        } => {
-            let mut keep = |text: Option<String>| {
-                let Some(text) = text else {
-                    return Ok(Place::ABSENT);
-                };
-                let at = u32::try_from(arena.len()).map_err(|_| LoadError::TooLarge)?;
-                let len = u32::try_from(text.len()).map_err(|_| LoadError::TooLarge)?;
-                arena.push_str(&text);
-                Ok(Place {
-                    at,
-                    len: len | Place::IN_ARENA,
-                })
-            };
-            (keep(id)?, keep(parent)?, keep(timestamp)?)
-        }
-    };
-    Ok(EntryHead {
-        start: offset as u64,
-        len,
-        line: number,
-        id,
-        parent,
-        timestamp,
-        kind,
-    })
 }
 
 /// A log of the end of a file; `bytes` begin with the first of `heads` or before it.
@@ -384,7 +319,7 @@ pub(crate) fn of_tail(
     bytes: Vec<u8>,
     from: u64,
     heads: Vec<EntryHead>,
-    arena: String,
+    apart: Apart,
     newline: FinalNewline,
 ) -> SessionLog {
     let mut log = SessionLog {
@@ -392,7 +327,7 @@ pub(crate) fn of_tail(
         header,
         header_at: 0..0,
         heads,
-        arena,
+        apart,
         ids: IdIndex::default(),
         patched: FxHashMap::default(),
         damage: Vec::new(),
@@ -413,7 +348,7 @@ impl SessionLog {
         let mut ids = IdIndex::with_capacity(self.heads.len());
         let mut duplicates = Vec::new();
         for ix in self.entries() {
-            if ids.insert(ix, |ix| self.id(ix)).is_some() {
+            if ids.insert(ix, &self.heads, |head| self.id_of(head)).is_some() {
                 duplicates.push(self.damage_of(
                     ix,
                     DamageKind::DuplicateId {

@@ -1,9 +1,9 @@
 //! Version 1 and 2 become version 3, in memory, by splicing top-level members: every other byte stays (D1).
 
-use super::build::{Record, entry_head};
+use super::build::Record;
 use super::damage::{Damage, DamageKind};
 use super::scan::{FoundHead, Trust};
-use super::{EntryHead, LoadError, SessionLog, scan};
+use super::{Apart, EntryHead, LoadError, SessionLog, scan};
 use crate::derived::DerivedIds;
 use crate::entry::EntryKind;
 use crate::json::splice::{self, Edit};
@@ -55,19 +55,19 @@ pub(super) fn migrate(
                 });
             }
             let start = new.replace(record.found.span.clone(), text.as_bytes());
-            let head = head_of(&mut log.arena, &text, start, record.line)?;
+            let head = head_of(&mut log.apart, &text, start, record.line)?;
             log.heads.push(head);
         }
     } else {
         for at in 0..log.heads.len() {
             let head = log.heads[at];
-            let span = SessionLog::span_of(&head);
+            let span = head.span();
             let line = &old[span.clone()];
             let start;
             match version_2_entry(line, head.kind) {
                 Some(text) => {
                     start = new.replace(span, text.as_bytes());
-                    log.heads[at] = head_of(&mut log.arena, &text, start, head.line)?;
+                    log.heads[at] = head_of(&mut log.apart, &text, start, head.line)?;
                 }
                 None => {
                     start = new.replace(span, line);
@@ -103,7 +103,7 @@ impl Rewriter<'_> {
     }
 }
 
-fn head_of(arena: &mut String, text: &str, start: usize, line: u32) -> Result<EntryHead, LoadError> {
+fn head_of(apart: &mut Apart, text: &str, start: usize, line: u32) -> Result<EntryHead, LoadError> {
     let bytes = text.as_bytes();
     let found = scan::line(bytes, 0..bytes.len(), Trust::Validated, scan::IsLast::No)
         .found
@@ -118,7 +118,7 @@ fn head_of(arena: &mut String, text: &str, start: usize, line: u32) -> Result<En
         },
         |f| f.head,
     );
-    entry_head(arena, bytes, start, line, head)
+    EntryHead::new(apart, bytes, start, line, &head)
 }
 
 /// The ids of a version 1 file: the first 8 hexadecimal digits of a hash of the session's id and the record's
