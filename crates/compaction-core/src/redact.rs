@@ -53,6 +53,14 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// The text without secrets, piece by piece: what a cut takes away is never copied.
+pub(crate) fn redact_into(text: &str, write: impl FnMut(&str)) {
+    match BUILTIN.as_ref() {
+        Some(redactor) => redactor.redact_into(text, write),
+        None => [text].into_iter().for_each(write),
+    }
+}
+
 impl Redactor {
     /// A redactor of these rules.
     ///
@@ -92,16 +100,12 @@ impl Redactor {
             return Cow::Borrowed(text);
         }
         let mut out = String::with_capacity(text.len());
-        let mut at = 0;
-        for (span, kind) in &spans {
-            out.push_str(text.get(at..span.start).unwrap_or_default());
-            out.push_str("[REDACTED:");
-            out.push_str(kind);
-            out.push(']');
-            at = span.end;
-        }
-        out.push_str(text.get(at..).unwrap_or_default());
+        pieces(text, &spans, |piece| out.push_str(piece));
         Cow::Owned(out)
+    }
+
+    fn redact_into(&self, text: &str, write: impl FnMut(&str)) {
+        pieces(text, &self.spans(text), write);
     }
 
     /// Where secrets stand, in order, not overlapping; of overlapping ones the one that begins first counts, and covers
@@ -142,6 +146,19 @@ impl Redactor {
         });
         spans
     }
+}
+
+/// Writes a text with names in the place of the spans.
+fn pieces(text: &str, spans: &[(Range<usize>, &'static str)], mut write: impl FnMut(&str)) {
+    let mut at = 0;
+    for (span, kind) in spans {
+        write(text.get(at..span.start).unwrap_or_default());
+        write("[REDACTED:");
+        write(kind);
+        write("]");
+        at = span.end;
+    }
+    write(text.get(at..).unwrap_or_default());
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use crate::Tokens;
 use crate::json::{Own, Raw};
+use crate::model_call::Usage;
 
 pub use content::{Block, Content, ToolCall};
 
@@ -64,8 +65,9 @@ pub struct AssistantMessage<'a> {
     pub provider: Cow<'a, str>,
     /// The model.
     pub model: Cow<'a, str>,
-    /// What the provider counted; `None` if the file does not say.
-    pub usage: Option<RecordedUsage>,
+    /// What the provider counted, as recorded; `None` if the file does not say. Broken and negative numbers are 0, and of
+    /// the cost only the sum is there.
+    pub usage: Option<Usage>,
     /// Why the model stopped.
     pub stop_reason: StopReason,
     /// The error, if it stopped with one.
@@ -91,23 +93,6 @@ pub enum StopReason {
     /// The file does not say, or says something else.
     #[default]
     Unknown,
-}
-
-/// What a provider counted for one request, as recorded: broken and negative numbers count as 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct RecordedUsage {
-    /// Input that came from no cache.
-    pub input: Tokens,
-    /// Output.
-    pub output: Tokens,
-    /// Input read from the cache.
-    pub cache_read: Tokens,
-    /// Input written to the cache.
-    pub cache_write: Tokens,
-    /// The provider's own total; 0 if the file does not say.
-    pub total: Tokens,
-    /// Cost in dollars; 0 if the file does not say.
-    pub cost: f64,
 }
 
 /// What a tool answered.

@@ -227,7 +227,6 @@ fn long_session(source: &[u8], size: usize) -> anyhow::Result<Vec<u8>> {
                 })
                 .context("the fixture has the usual layout")?;
             let id = format!("\"{id}{copy:02x}\"");
-            let rest = renamed(rest, "\"firstKeptEntryId\":\"", copy);
             out.extend_from_slice(
                 format!("{{\"type\":\"{kind}\",\"id\":{id},\"parentId\":{last},\"timestamp\"{rest}\n")
                     .as_bytes(),
@@ -237,15 +236,6 @@ fn long_session(source: &[u8], size: usize) -> anyhow::Result<Vec<u8>> {
         copy += 1;
     }
     Ok(out)
-}
-
-/// A line in which the id after `key` is that of the same entry in this copy.
-fn renamed(line: &str, key: &str, copy: usize) -> String {
-    let Some((before, after)) = line.split_once(key) else {
-        return line.to_owned();
-    };
-    let (id, after) = after.split_once('"').unwrap_or((after, ""));
-    format!("{before}{key}{id}{copy:02x}\"{after}")
 }
 
 fn all_text(log: &SessionLog) -> String {

@@ -5,7 +5,7 @@ use foldline_compaction_core::accounting::{
 };
 use foldline_compaction_core::settings::{CompactionSettings, Strategy, ThresholdRule};
 use foldline_session_model::Tokens;
-use foldline_session_model::message::RecordedUsage;
+use foldline_session_model::model_call::Usage;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
@@ -17,14 +17,14 @@ pub(super) fn gajae(_: &Sessions, case: &Case) -> Outcome {
     if let Some(usage) = case.input.get("usage") {
         let usage = recorded(usage);
         // No API is named: the parts are added.
-        let prompt = RecordedUsage {
+        let prompt = Usage {
             output: Tokens::ZERO,
             ..usage
         };
         return Ok(json!({
-            "contextTokens": usage_tokens(usage, ""),
-            "promptTokens": match usage_tokens(prompt, "") {
-                Tokens::ZERO => usage_tokens(usage, ""),
+            "contextTokens": usage_tokens(&usage, ""),
+            "promptTokens": match usage_tokens(&prompt, "") {
+                Tokens::ZERO => usage_tokens(&usage, ""),
                 prompt => prompt,
             },
         }));
@@ -61,7 +61,7 @@ pub(super) fn pi(_: &Sessions, case: &Case) -> Outcome {
     settings.threshold_rule = ThresholdRule::ReserveOnly;
     let limits = limits(params, &settings, Tokens::ZERO);
     Ok(json!({
-        "contextTokensOfUsage": usage_tokens(recorded(field(&case.input, "usage")?), ""),
+        "contextTokensOfUsage": usage_tokens(&recorded(field(&case.input, "usage")?), ""),
         "shouldCompact": should_compact(limits.as_ref(), &settings, params),
     }))
 }
@@ -76,14 +76,14 @@ fn should_compact(limits: Option<&Limits>, settings: &CompactionSettings, params
     on && limits.is_some_and(|limits| limits.exceeded_by(number(params, "contextTokens")))
 }
 
-fn recorded(usage: &Value) -> RecordedUsage {
-    RecordedUsage {
+fn recorded(usage: &Value) -> Usage {
+    Usage {
         input: number(usage, "input"),
         output: number(usage, "output"),
         cache_read: number(usage, "cacheRead"),
         cache_write: number(usage, "cacheWrite"),
-        total: number(usage, "totalTokens"),
-        cost: 0.0,
+        total_tokens: number(usage, "totalTokens"),
+        ..Usage::default()
     }
 }
 

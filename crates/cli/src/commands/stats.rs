@@ -164,7 +164,7 @@ fn add_message(document: &mut Document, tools: &mut BTreeMap<String, ToolRow>, m
                 sum.output += usage.output.get();
                 sum.cache_read += usage.cache_read.get();
                 sum.cache_write += usage.cache_write.get();
-                sum.cost += usage.cost;
+                sum.cost += usage.cost.total;
             }
         }
         Message::ToolResult(m) => tool(&m.tool_name, &|row| {

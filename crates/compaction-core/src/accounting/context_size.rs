@@ -3,7 +3,7 @@
 use foldline_session_model::entry::EntryKind;
 use foldline_session_model::fold::Context;
 use foldline_session_model::log::SessionLog;
-use foldline_session_model::message::{AssistantMessage, Message, RecordedUsage, StopReason};
+use foldline_session_model::message::{AssistantMessage, Message, StopReason};
 use foldline_session_model::model_call::{self, Api, Usage};
 use foldline_session_model::tokens::{IMAGE_TOKENS, TokenCounter, TokenSource};
 use foldline_session_model::{EntryIx, Tokens};
@@ -71,26 +71,17 @@ fn usable(message: &AssistantMessage<'_>) -> Option<(Usage, Api)> {
     if matches!(message.stop_reason, StopReason::Aborted | StopReason::Error) {
         return None;
     }
-    message.usage.map(|usage| by_api(usage, &message.api))
+    message.usage.map(|usage| (usage, api(&message.api)))
 }
 
-fn by_api(usage: RecordedUsage, api: &str) -> (Usage, Api) {
-    let usage = Usage {
-        input: usage.input,
-        output: usage.output,
-        cache_read: usage.cache_read,
-        cache_write: usage.cache_write,
-        total_tokens: usage.total,
-        ..Usage::default()
-    };
-    // Only one API has a rule of its own; of the others the parts are added.
-    (usage, Api::from_name(api).unwrap_or(Api::OpenAiCompletions))
+/// The API of a name. Only one has a rule of its own; of the others the parts are added.
+fn api(name: &str) -> Api {
+    Api::from_name(name).unwrap_or(Api::OpenAiCompletions)
 }
 
 /// The context tokens of a recorded usage by the arithmetic of its API.
-pub fn usage_tokens(usage: RecordedUsage, api: &str) -> Tokens {
-    let (usage, api) = by_api(usage, api);
-    model_call::context_tokens(&usage, api)
+pub fn usage_tokens(usage: &Usage, api: &str) -> Tokens {
+    model_call::context_tokens(usage, self::api(api))
 }
 
 /// The newest usage on a path that counts at all, whatever came after it, as context tokens. A figure for statistics;

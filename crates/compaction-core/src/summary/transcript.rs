@@ -90,12 +90,16 @@ pub fn transcript<'m, 'c: 'm>(messages: impl Iterator<Item = &'m LlmMessage<'c>>
 fn message_text(message: &LlmMessage<'_>, caps: Caps) -> String {
     let mut out = String::new();
     match &message.role {
-        LlmRole::User => section(&mut out, "User", &content(message)),
-        LlmRole::Developer => section(&mut out, "Developer", &content(message)),
+        LlmRole::User => section(&mut out, "User", &content(message, usize::MAX).read),
+        LlmRole::Developer => section(&mut out, "Developer", &content(message, usize::MAX).read),
         LlmRole::ToolResult { .. } => {
-            let text = content(message);
-            if !text.is_empty() {
-                let _ = write!(out, "[Tool result]: {}", cut_result(&text, caps.result));
+            let text = content(message, caps.result.saturating_add(LOOKAHEAD));
+            if !text.read.is_empty() {
+                let _ = write!(
+                    out,
+                    "[Tool result]: {}",
+                    cut_result(&text.read, text.unread, caps.result)
+                );
             }
         }
         LlmRole::Assistant { .. } => {
@@ -120,7 +124,10 @@ fn message_text(message: &LlmMessage<'_>, caps: Caps) -> String {
             }
             if !calls.is_empty() {
                 let calls = match caps.calls {
-                    Some(cap) => cut_result(&calls, cap),
+                    Some(cap) => {
+                        let read = head(&calls, cap.saturating_add(LOOKAHEAD));
+                        cut_result(read, units(calls.get(read.len()..).unwrap_or_default()), cap)
+                    }
                     None => safe(&calls).into_owned(),
                 };
                 label(&mut out, "Assistant tool calls");
@@ -131,22 +138,56 @@ fn message_text(message: &LlmMessage<'_>, caps: Caps) -> String {
     out
 }
 
-/// Text blocks one after another; a line for each picture.
-fn content(message: &LlmMessage<'_>) -> String {
-    let mut text = String::new();
+/// The beginning of a content, and how long the rest is.
+struct Read<'m> {
+    read: Cow<'m, str>,
+    /// UTF-16 units.
+    unread: usize,
+}
+
+/// Text blocks one after another, a line for each picture: the first `limit` UTF-16 units. A long result is not copied.
+fn content<'m>(message: &'m LlmMessage<'_>, limit: usize) -> Read<'m> {
+    let mut content = Read {
+        read: Cow::Borrowed(""),
+        unread: 0,
+    };
+    let mut room = limit;
+    let mut newline = true;
     for block in &message.content {
         match block {
-            LlmBlock::Text(t) => text.push_str(t),
+            LlmBlock::Text(text) => {
+                newline = if text.is_empty() {
+                    newline
+                } else {
+                    text.ends_with('\n')
+                };
+                content.add(text, &mut room);
+            }
             LlmBlock::Image { .. } => {
-                if !text.is_empty() && !text.ends_with('\n') {
-                    text.push('\n');
-                }
-                text.push_str("[image]");
+                content.add(if newline { "[image]" } else { "\n[image]" }, &mut room);
+                newline = false;
             }
             _ => {}
         }
     }
-    text
+    content
+}
+
+impl<'m> Read<'m> {
+    fn add(&mut self, text: &'m str, room: &mut usize) {
+        let part = head(text, *room);
+        if self.read.is_empty() {
+            self.read = Cow::Borrowed(part);
+        } else {
+            self.read.to_mut().push_str(part);
+        }
+        if part.len() == text.len() {
+            *room -= units(part);
+        } else {
+            *room = 0;
+            self.unread += units(text.get(part.len()..).unwrap_or_default());
+        }
+    }
 }
 
 fn section(out: &mut String, name: &str, text: &str) {
@@ -201,10 +242,9 @@ fn printable(text: &str) -> Cow<'_, str> {
 /// How much behind the cut is read, so that a secret that the cut would split is still recognised.
 const LOOKAHEAD: usize = 8_192;
 
-/// A result without secrets, at most `cap` units, and how many more there were. Reads little more than it keeps.
-fn cut_result(text: &str, cap: usize) -> String {
-    let read = head(text, cap.saturating_add(LOOKAHEAD));
-    let unread = units(text.get(read.len()..).unwrap_or_default());
+/// A result without secrets, at most `cap` units, and how many more there were. `read` is a little more than is kept,
+/// `unread` the length of what comes after it.
+fn cut_result(read: &str, unread: usize, cap: usize) -> String {
     let text = safe(read);
     let kept = head(&text, cap);
     let more = units(text.get(kept.len()..).unwrap_or_default()) + unread;

@@ -10,7 +10,8 @@ use foldline_session_model::json::{members, stringify};
 use foldline_session_model::llm::{LlmBlock, LlmMessage, LlmRole};
 use foldline_session_model::message::{Content, Message, ToolCall};
 
-use crate::redact::redact;
+use crate::redact::{redact, redact_into};
+use crate::text::{head, units};
 
 use super::line::{Author, RegionBuilder, SectionKind, SectionText};
 
@@ -36,11 +37,12 @@ pub(crate) fn add_message(
     };
     match &seen.role {
         LlmRole::User | LlmRole::Developer => {
-            builder.section(SectionKind::User, |out| write_blocks(out, &seen.content, form));
+            builder.section(SectionKind::User, |out| {
+                write_blocks(out, &seen.content, form, usize::MAX);
+            });
         }
         LlmRole::ToolResult { .. } => builder.section(SectionKind::ToolResult, |out| {
-            write_blocks(out, &seen.content, form);
-            cut(out, RESULT_UNITS);
+            write_blocks(out, &seen.content, form, RESULT_UNITS);
         }),
         LlmRole::Assistant { .. } => {
             builder.section(SectionKind::AssistantThinking, |out| {
@@ -94,23 +96,74 @@ enum Form {
     Blocks,
 }
 
-/// Text blocks one after another; a picture is a line of its own.
-fn write_blocks(out: &mut SectionText<'_>, blocks: &[LlmBlock<'_>], form: Form) {
+/// Text blocks one after another, a picture as a line of its own; cut at `limit` UTF-16 units.
+fn write_blocks(out: &mut SectionText<'_>, blocks: &[LlmBlock<'_>], form: Form, limit: usize) {
+    let mut cut = Cut {
+        out,
+        room: limit,
+        beyond: 0,
+        newline: true,
+    };
     for block in blocks {
         match block {
-            LlmBlock::Text(text) => out.push_str(&redact(text)),
+            LlmBlock::Text(text) => redact_into(text, |piece| cut.push_str(piece)),
             LlmBlock::Image { .. } => {
-                if !out.as_str().is_empty() && !out.as_str().ends_with('\n') {
-                    out.push_str("\n");
+                if !cut.newline {
+                    cut.push_str("\n");
                 }
-                out.push_str("[image]\n");
+                cut.push_str("[image]\n");
             }
             _ => {}
         }
     }
-    if form == Form::Blocks && out.as_str().ends_with('\n') {
-        let len = out.as_str().len() - 1;
-        out.truncate(len);
+    cut.finish(form);
+}
+
+/// Text that is written up to a limit and only counted beyond it, so that a cut result costs no more than what is left
+/// of it (R17).
+struct Cut<'o, 'b> {
+    out: &'o mut SectionText<'b>,
+    /// UTF-16 units that may still be written.
+    room: usize,
+    /// Units that were not.
+    beyond: usize,
+    /// Whether the text ends in a newline, or has not begun.
+    newline: bool,
+}
+
+impl Cut<'_, '_> {
+    fn push_str(&mut self, text: &str) {
+        let Some(last) = text.as_bytes().last() else {
+            return;
+        };
+        self.newline = *last == b'\n';
+        let kept = head(text, self.room);
+        self.out.push_str(kept);
+        if kept.len() == text.len() {
+            self.room -= units(kept);
+        } else {
+            // What does not fit ends the text: a shorter piece after it must not slip in.
+            self.room = 0;
+            self.beyond += units(text.get(kept.len()..).unwrap_or_default());
+        }
+    }
+
+    fn finish(self, form: Form) {
+        let Self { out, beyond, .. } = self;
+        let mut beyond = beyond;
+        if form == Form::Blocks && self.newline {
+            match beyond {
+                0 => {
+                    let len = out.as_str().len().saturating_sub(1);
+                    out.truncate(len);
+                }
+                _ => beyond -= 1,
+            }
+        }
+        if beyond > 0 {
+            // Writing to a region's text cannot fail.
+            let _ = write!(out, "\n\n[... {beyond} more characters truncated]");
+        }
     }
 }
 
@@ -132,33 +185,6 @@ pub(crate) fn write_call(out: &mut impl std::fmt::Write, call: &ToolCall<'_>) {
         }
     }
     let _ = write!(out, ")");
-}
-
-/// Cuts at the last character border at or below `units` UTF-16 units and says how many were cut.
-fn cut(out: &mut SectionText<'_>, units: usize) {
-    let text = out.as_str();
-    if text.len() <= units {
-        return;
-    }
-    let mut kept = 0;
-    let mut end = text.len();
-    for (at, c) in text.char_indices() {
-        if kept + c.len_utf16() > units {
-            end = at;
-            break;
-        }
-        kept += c.len_utf16();
-    }
-    let cut: usize = text
-        .get(end..)
-        .unwrap_or_default()
-        .chars()
-        .map(char::len_utf16)
-        .sum();
-    if cut > 0 {
-        out.truncate(end);
-        let _ = write!(out, "\n\n[... {cut} more characters truncated]");
-    }
 }
 
 #[cfg(test)]

@@ -8,11 +8,12 @@ use serde_json::value::RawValue;
 
 use super::{
     AssistantMessage, Block, Content, CustomContent, Execution, FileMention, MentionedFile, Message,
-    RecordedUsage, RemoteHistory, Shown, StopReason, SummaryText, ToolCall, ToolResult, UnknownMessage,
-    UserMessage, VerbatimBoundary,
+    RemoteHistory, Shown, StopReason, SummaryText, ToolCall, ToolResult, UnknownMessage, UserMessage,
+    VerbatimBoundary,
 };
 use crate::entry::decode::tokens;
 use crate::json::{DecodeError, Field, Own, Raw, Strictly, json_object, text_of};
+use crate::model_call::{Cost, Usage};
 
 json_object! {
     struct RawMessage {
@@ -303,19 +304,20 @@ fn message(raw: RawMessage<'_>) -> Message<'_> {
     }
 }
 
-fn recorded(usage: &RawUsage<'_>) -> RecordedUsage {
-    RecordedUsage {
+/// The usage of a message: broken and negative numbers count as 0. Of the cost only the sum is read.
+fn recorded(usage: &RawUsage<'_>) -> Usage {
+    let cost = usage.cost.as_ref().and_then(|cost| cost.total);
+    Usage {
         input: tokens(usage.input),
         output: tokens(usage.output),
         cache_read: tokens(usage.cache_read),
         cache_write: tokens(usage.cache_write),
-        total: tokens(usage.total),
-        cost: usage
-            .cost
-            .as_ref()
-            .and_then(|c| c.total)
-            .filter(|c| c.is_finite() && *c > 0.0)
-            .unwrap_or(0.0),
+        total_tokens: tokens(usage.total),
+        reasoning: None,
+        cost: Cost {
+            total: cost.filter(|cost| cost.is_finite() && *cost > 0.0).unwrap_or(0.0),
+            ..Cost::default()
+        },
     }
 }
 

@@ -4,7 +4,7 @@ use super::TokenCounter;
 use crate::entry::{EntryBody, EntryKind};
 use crate::fold::{Context, PRUNE_TYPE, REVOKE_TYPE};
 use crate::message::{AssistantMessage, Message, StopReason};
-use crate::model_call::{self, Api, Usage};
+use crate::model_call::{self, Api};
 use crate::{EntryIx, Tokens};
 
 /// The size of a context, and where the number comes from.
@@ -104,15 +104,7 @@ fn reported(message: &AssistantMessage<'_>) -> Option<Tokens> {
     if matches!(message.stop_reason, StopReason::Error | StopReason::Aborted) {
         return None;
     }
-    let recorded = message.usage?;
-    let usage = Usage {
-        input: recorded.input,
-        output: recorded.output,
-        cache_read: recorded.cache_read,
-        cache_write: recorded.cache_write,
-        total_tokens: recorded.total,
-        ..Usage::default()
-    };
+    let usage = message.usage?;
     // Only one API needs a rule of its own; what others report adds up in one way.
     let api = Api::ALL.into_iter().find(|api| api.name() == message.api);
     let tokens = model_call::context_tokens(&usage, api.unwrap_or(Api::OpenAiCompletions));

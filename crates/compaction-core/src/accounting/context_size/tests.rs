@@ -1,3 +1,5 @@
+mod r06;
+
 use foldline_session_model::tokens::Heuristic;
 
 use super::*;
@@ -43,50 +45,6 @@ fn fb_012_usage_from_before_the_compaction_is_ignored() {
     // FB-019: the next real usage counts again, and it alone.
     let rows = rows.answer("a3", "", &[], Some([25_000, 100, 0, 0]), "stop");
     assert_eq!(self::size(&rows), (25_100, SizeSource::Measured));
-}
-
-#[test]
-fn fb_014_a_measurement_beats_the_estimate_of_what_it_measured() {
-    let rows = Rows::new()
-        .call("a1", "c1", "fetch", "{}")
-        .result("t1", "c1", "fetch", &filler(100_000))
-        .answer("a2", "", &[], Some([17_000, 200, 0, 0]), "stop")
-        .user("u2", &filler(20));
-    assert_eq!(size(&rows), (17_220, SizeSource::Measured));
-}
-
-#[test]
-fn fb_016_parts_are_added_by_the_rule_of_each_api() {
-    let usage = |input, cache_read, cache_write, output, total| RecordedUsage {
-        input: Tokens(input),
-        output: Tokens(output),
-        cache_read: Tokens(cache_read),
-        cache_write: Tokens(cache_write),
-        total: Tokens(total),
-        cost: 0.0,
-    };
-    let table = [
-        ("openai-responses", usage(2_344, 171_520, 0, 100, 0), 173_964),
-        ("anthropic-messages", usage(2, 349_801, 975, 50, 0), 350_828),
-        (
-            "anthropic-messages",
-            usage(50_000, 50_000, 0, 100, 50_100),
-            50_100,
-        ),
-        ("something-new", usage(1_000, 200, 100, 500, 9), 1_800),
-        ("something-new", usage(0, 0, 0, 0, 700), 700),
-    ];
-    for (api, usage, expected) in table {
-        assert_eq!(usage_tokens(usage, api), Tokens(expected), "{api}");
-    }
-}
-
-#[test]
-fn fb_018_only_a_committed_compaction_ends_a_measurement() {
-    let rows = Rows::new()
-        .answer("a1", "", &[], Some([188_000, 0, 0, 0]), "stop")
-        .label("l1");
-    assert_eq!(size(&rows), (188_000, SizeSource::Measured));
 }
 
 #[test]
