@@ -76,9 +76,10 @@ fn r17_a_result_of_64_mib_is_cut_within_8_mib() {
     let text = "0123456789 abcdefghijklmnopqrst\n".repeat(2 * MIB) + secret;
     let log = session(&text);
     let context = log.context(&Leaf::Last, Profile::Auto).unwrap();
-    let ways: [(fn(&Context<'_>) -> String, usize); 2] = [(as_transcript, 2_000), (as_region, 16_000)];
-    for (way, cap) in ways {
-        let (cut, peak) = peak(|| way(&context));
+    for (cap, (cut, peak)) in [
+        (2_000, peak(|| as_transcript(&context))),
+        (16_000, peak(|| as_region(&context))),
+    ] {
         assert!(peak <= 8 * MIB, "cut at {cap}: {peak} bytes");
         let (_, rest) = cut.split_once("[... ").unwrap();
         let (count, _) = rest.split_once(" more characters truncated]").unwrap();

@@ -7,6 +7,8 @@ mod entry_head;
 pub(crate) mod header;
 pub(crate) mod index;
 mod migrate;
+#[cfg(feature = "rayon")]
+mod parallel;
 mod patch;
 pub(crate) mod scan;
 #[cfg(test)]
@@ -136,7 +138,7 @@ impl SessionLog {
     /// # Errors
     /// [`LoadError`] if the bytes are no session. The file should then be left alone.
     pub fn load(bytes: impl Into<Vec<u8>>, trust: Trust) -> Result<Self, LoadError> {
-        build::load(bytes.into(), trust)
+        build::load(bytes.into(), trust, build::Pass::InOrder)
     }
 
     /// The header.

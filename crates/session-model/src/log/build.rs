@@ -11,6 +11,7 @@ use super::patch::{self, Patch};
 use super::scan::{self, Found, FoundHead, IsLast, Trust};
 use super::{Apart, DiskForm, EntryHead, Extent, FinalNewline, LoadError, Migration, SessionLog, migrate};
 use crate::entry::EntryKind;
+use crate::head::FastHead;
 use crate::{ByteLen, EntryIx, LineNumber};
 
 /// A record of a file that this crate may have to migrate.
@@ -19,20 +20,24 @@ pub(super) struct Record {
     pub(super) line: u32,
 }
 
-pub(super) fn load(bytes: Vec<u8>, trust: Trust) -> Result<SessionLog, LoadError> {
+/// How the lines behind the header are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pass {
+    /// One after the other.
+    InOrder,
+    /// In pieces of about so many bytes on all threads, then taken in order.
+    #[cfg(feature = "rayon")]
+    Parallel { piece: usize },
+}
+
+pub(super) fn load(bytes: Vec<u8>, trust: Trust, pass: Pass) -> Result<SessionLog, LoadError> {
     let body = if bytes.starts_with("\u{FEFF}".as_bytes()) {
         3
     } else {
         0
     };
     let mut loader = Loader::new(trust);
-    let mut last_span = 0..0;
-    for (number, span) in scan::lines(&bytes[body..]).enumerate() {
-        let span = span.start + body..span.end + body;
-        let number = u32::try_from(number).map_err(|_| LoadError::TooLarge)?;
-        loader.line(&bytes, span.clone(), number)?;
-        last_span = span;
-    }
+    loader.lines(&bytes, body, pass)?;
     let Some(header) = loader.header.take() else {
         return Err(loader.no_header());
     };
@@ -45,7 +50,7 @@ pub(super) fn load(bytes: Vec<u8>, trust: Trust) -> Result<SessionLog, LoadError
                 ..
             }),
         ) => FinalNewline::Torn,
-        (false, _) if last_span.is_empty() => FinalNewline::Present,
+        (false, _) if loader.last_line.is_empty() => FinalNewline::Present,
         (false, _) => FinalNewline::Missing,
     };
     let migration = match header.version {
@@ -107,6 +112,38 @@ struct Loader {
     patches: Vec<(u32, u64, u32, Patch)>,
     damage: Vec<Damage>,
     first_line: Option<(u32, String)>,
+    /// How many lines were taken, and where the last one stands.
+    count: u32,
+    last_line: Range<usize>,
+}
+
+/// What a line looks like, whatever came before it.
+enum Looked {
+    /// Nearly every line: an entry in the usual layout, whose beginning is believed.
+    Entry(FastHead),
+    Line(scan::Line),
+}
+
+/// Looks at a line. The last line is never only believed: it is the one that crashes tear.
+#[inline]
+fn look(bytes: &[u8], span: Range<usize>, trust: Trust) -> Looked {
+    let is_last = if span.end == bytes.len() {
+        IsLast::Unterminated
+    } else {
+        IsLast::No
+    };
+    let trust = match is_last {
+        IsLast::Unterminated => Trust::Validated,
+        IsLast::No => trust,
+    };
+    if trust == Trust::Claimed
+        && let Some(text) = bytes.get(span.clone())
+        && let Some(head) = crate::head::fast(text)
+        && head.kind != EntryKind::Unknown
+    {
+        return Looked::Entry(head);
+    }
+    Looked::Line(scan::line(bytes, span, trust, is_last))
 }
 
 impl Loader {
@@ -124,6 +161,8 @@ impl Loader {
             patches: Vec::new(),
             damage: Vec::new(),
             first_line: None,
+            count: 0,
+            last_line: 0..0,
         }
     }
 
@@ -149,31 +188,70 @@ impl Loader {
         (expected + expected / 16).max(entries / 4).max(FIRST_ENTRIES)
     }
 
-    fn line(&mut self, bytes: &[u8], span: Range<usize>, number: u32) -> Result<(), LoadError> {
-        let is_last = if span.end == bytes.len() {
-            IsLast::Unterminated
-        } else {
-            IsLast::No
-        };
-        // The last line is never only believed: it is the one that crashes tear. Nor is what stands before the header:
-        // it decides whether the file is a session at all.
-        let trust = if is_last == IsLast::Unterminated || self.header.is_none() {
+    /// Takes all lines from `from` on.
+    fn lines(&mut self, bytes: &[u8], from: usize, pass: Pass) -> Result<(), LoadError> {
+        let rest = bytes.get(from..).unwrap_or_default();
+        for span in scan::lines(rest) {
+            let span = span.start + from..span.end + from;
+            match pass {
+                #[cfg(feature = "rayon")]
+                Pass::Parallel { piece } if self.header.is_some() => {
+                    return self.lines_parallel(bytes, span.start, piece);
+                }
+                _ => {}
+            }
+            let looked = look(bytes, span.clone(), self.trust_now());
+            self.take(bytes, span, looked)?;
+        }
+        Ok(())
+    }
+
+    #[cfg(feature = "rayon")]
+    fn lines_parallel(&mut self, bytes: &[u8], from: usize, piece: usize) -> Result<(), LoadError> {
+        use rayon::prelude::*;
+
+        // It cannot change any more: there is a header.
+        let trust = self.trust_now();
+        let looked: Vec<Vec<(Range<usize>, Looked)>> = super::parallel::pieces(bytes, from, piece)
+            .into_par_iter()
+            .map(|piece| {
+                let lines = scan::lines(bytes.get(piece.clone()).unwrap_or_default());
+                let spans = lines.map(|span| span.start + piece.start..span.end + piece.start);
+                spans
+                    .map(|span| (span.clone(), look(bytes, span, trust)))
+                    .collect()
+            })
+            .collect();
+        for (span, looked) in looked.into_iter().flatten() {
+            self.take(bytes, span, looked)?;
+        }
+        Ok(())
+    }
+
+    /// How much of the next line is looked at. What stands before the header is never only believed: it decides whether
+    /// the file is a session at all.
+    fn trust_now(&self) -> Trust {
+        if self.header.is_none() || self.by_record() {
             Trust::Validated
         } else {
             self.trust
-        };
-        let trust = if self.by_record() { Trust::Validated } else { trust };
-        // Nearly every line: an entry in the usual layout, whose beginning is believed.
-        if trust == Trust::Claimed
-            && self.header.is_some()
-            && let Some(text) = bytes.get(span.clone())
-            && let Some(head) = crate::head::fast(text)
-            && head.kind != EntryKind::Unknown
-        {
-            let head = EntryHead::in_line(text, span.start, number, head)?;
-            return self.push(bytes.len(), head);
         }
-        let line = scan::line(bytes, span.clone(), trust, is_last);
+    }
+
+    /// Takes the next line.
+    #[inline]
+    fn take(&mut self, bytes: &[u8], span: Range<usize>, looked: Looked) -> Result<(), LoadError> {
+        let number = self.count;
+        self.count = number.checked_add(1).ok_or(LoadError::TooLarge)?;
+        self.last_line = span.clone();
+        let line = match looked {
+            Looked::Entry(head) => {
+                let text = bytes.get(span.clone()).unwrap_or_default();
+                let head = EntryHead::in_line(text, span.start, number, head)?;
+                return self.push(bytes.len(), head);
+            }
+            Looked::Line(line) => line,
+        };
         let before_header = self.header.is_none();
         for found in line.found {
             if self.header.is_none() {
