@@ -88,7 +88,7 @@ fn usage_of(json: &str) -> Option<(u64, u64, u64, f64)> {
     };
     message
         .usage
-        .map(|u| (u.input.get(), u.output.get(), u.total.get(), u.cost))
+        .map(|u| (u.input.get(), u.output.get(), u.total_tokens.get(), u.cost.total))
 }
 
 #[test]

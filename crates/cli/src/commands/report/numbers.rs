@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use foldline_session_model::entry::{EntryBody, EntryKind};
 use foldline_session_model::fold::{Context, PRUNE_TYPE, Profile};
 use foldline_session_model::log::SessionLog;
-use foldline_session_model::message::{Message, RecordedUsage};
+use foldline_session_model::message::Message;
+use foldline_session_model::model_call::Usage;
 use foldline_session_model::tokens::{Heuristic, TokenCounter as _};
 
 #[derive(Default)]
@@ -62,13 +63,13 @@ pub(super) struct Input {
 }
 
 impl Use {
-    fn add(&mut self, usage: &RecordedUsage) {
+    fn add(&mut self, usage: &Usage) {
         self.requests += 1;
         self.uncached = self.uncached.saturating_add(usage.input.get());
         self.cache_read = self.cache_read.saturating_add(usage.cache_read.get());
         self.cache_write = self.cache_write.saturating_add(usage.cache_write.get());
         self.output = self.output.saturating_add(usage.output.get());
-        self.cost += usage.cost;
+        self.cost += usage.cost.total;
     }
 
     /// The share of the input that came from a cache, in percent; `None` without input.

@@ -1,10 +1,10 @@
 //! How large the context was after each message of the active path.
 
+use foldline_compaction_core::accounting::usage_tokens;
 use foldline_session_model::EntryIx;
 use foldline_session_model::entry::{EntryBody, EntryKind};
 use foldline_session_model::fold::{Context, PRUNE_TYPE, Profile, REVOKE_TYPE};
 use foldline_session_model::message::{AssistantMessage, Message, StopReason};
-use foldline_session_model::model_call::{self, Api, Usage};
 use foldline_session_model::tokens::{Heuristic, TokenCounter as _};
 use foldline_session_model::tree::Leaf;
 
@@ -128,16 +128,6 @@ fn measured(message: &AssistantMessage<'_>) -> Option<u64> {
     if matches!(message.stop_reason, StopReason::Error | StopReason::Aborted) {
         return None;
     }
-    let recorded = message.usage?;
-    let usage = Usage {
-        input: recorded.input,
-        output: recorded.output,
-        cache_read: recorded.cache_read,
-        cache_write: recorded.cache_write,
-        total_tokens: recorded.total,
-        ..Usage::default()
-    };
-    let api = Api::ALL.into_iter().find(|api| api.name() == message.api);
-    let tokens = model_call::context_tokens(&usage, api.unwrap_or(Api::OpenAiCompletions)).get();
+    let tokens = usage_tokens(&message.usage?, &message.api).get();
     (tokens > 0).then_some(tokens)
 }
