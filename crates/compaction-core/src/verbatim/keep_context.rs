@@ -77,9 +77,14 @@ fn is_script_space(c: char) -> bool {
 
 /// Whether a line of a text can be a tag at all; for nearly all of them a glance at the last bytes tells.
 pub(super) fn may_be_tag(text: &str, line: Range<usize>) -> bool {
-    match text.as_bytes().get(line.clone()) {
-        Some([.., b't' | b'T', b'>']) => {}
-        Some([.., last]) if *last <= b' ' || !last.is_ascii() => {}
+    let mut bytes = text.as_bytes().get(line.clone()).unwrap_or_default();
+    // Many lines end with a blank. Only where another script's blanks may stand have characters to be looked at.
+    while let [rest @ .., b'\0'..=b' '] = bytes {
+        bytes = rest;
+    }
+    match bytes {
+        [.., b't' | b'T', b'>'] => {}
+        [.., last] if !last.is_ascii() => {}
         _ => return false,
     }
     let line = text

@@ -297,6 +297,14 @@ impl<'t> Region<'t> {
             .unwrap_or_default()
     }
 
+    /// How long the lines at these positions are, each with a newline. The text itself is not looked at.
+    pub(crate) fn byte_len(&self, lines: Range<usize>) -> usize {
+        match (self.starts.get(lines.start), self.starts.get(lines.end)) {
+            (Some(&start), Some(&next)) => (next as usize).saturating_sub(start as usize),
+            _ => 0,
+        }
+    }
+
     /// The text of the lines at these positions without the last newline.
     pub(crate) fn text_between(&self, lines: Range<usize>) -> &str {
         let (Some(&start), Some(&next)) = (self.starts.get(lines.start), self.starts.get(lines.end)) else {
@@ -333,20 +341,30 @@ fn line_starts(text: &str, mut each: impl FnMut(Range<usize>)) -> Result<Vec<u32
 fn bytes_to_lines(starts: &[u32], sections: &mut [Section], markers: &mut [(u32, u64)]) {
     let mut line = 0;
     for section in sections {
-        line += starts
-            .get(line..)
-            .unwrap_or_default()
-            .partition_point(|&s| s < section.first);
+        line = line_from(starts, line, section.first);
         section.first = offset(line);
     }
     let mut line = 0;
     for (at, _) in markers {
-        line += starts
-            .get(line..)
-            .unwrap_or_default()
-            .partition_point(|&s| s < *at);
+        line = line_from(starts, line, *at);
         *at = offset(line);
     }
+}
+
+/// The first line, at or after `from`, that begins at a byte or behind it. The steps grow: the line is usually near, and
+/// to halve all the rest would read all over a long list.
+fn line_from(starts: &[u32], from: usize, byte: u32) -> usize {
+    let mut low = from;
+    let mut step = 1;
+    while starts.get(low + step).is_some_and(|&start| start < byte) {
+        low += step;
+        step *= 2;
+    }
+    let high = (low + step + 1).min(starts.len());
+    low + starts
+        .get(low..high)
+        .unwrap_or_default()
+        .partition_point(|&start| start < byte)
 }
 
 fn numbered(markers: &[(u32, u64)]) -> Vec<(LineNumber, u64)> {

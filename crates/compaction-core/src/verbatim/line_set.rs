@@ -38,6 +38,16 @@ impl LineRange {
         self.end.index() - self.start.index() + 1
     }
 
+    /// The range with its end moved on to the position before `to`, if it is not there yet.
+    #[must_use]
+    pub(crate) fn extended_to(self, to: usize) -> Self {
+        let last = to.checked_sub(1).map_or(self.end, LineNumber::from_index);
+        Self {
+            end: self.end.max(last),
+            ..self
+        }
+    }
+
     /// The positions counted from 0.
     pub(crate) const fn indices(self) -> std::ops::Range<usize> {
         self.start.index()..self.end.index() + 1

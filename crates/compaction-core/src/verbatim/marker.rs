@@ -1,7 +1,5 @@
 //! The marker line `(filtered N lines)` that stands for deleted lines (spec "Verbatim", sections 2 and 5.2).
 
-use std::fmt::Write as _;
-
 const HEAD: &str = "(filtered ";
 const TAIL: &str = " lines)";
 const MAX_DIGITS: usize = 19;
@@ -21,8 +19,26 @@ pub fn parse(line: &str) -> Option<u64> {
 
 /// Appends the marker for `count` lines.
 pub fn write(out: &mut String, count: u64) {
-    // Writing to a `String` cannot fail.
-    let _ = write!(out, "{HEAD}{}{TAIL}", count.min(MAX_COUNT));
+    // There may be one for every few lines of a text, so the digits are not left to the formatting machinery.
+    let mut digits = [0; MAX_DIGITS];
+    let mut from = MAX_DIGITS;
+    let mut rest = count.min(MAX_COUNT);
+    while let Some(digit) = from.checked_sub(1).and_then(|at| digits.get_mut(at)) {
+        *digit = b"0123456789"[(rest % 10) as usize];
+        from -= 1;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.push_str(HEAD);
+    out.push_str(
+        digits
+            .get(from..)
+            .and_then(|digits| str::from_utf8(digits).ok())
+            .unwrap_or_default(),
+    );
+    out.push_str(TAIL);
 }
 
 /// The length of the marker for `count` lines; all of its characters are ASCII.

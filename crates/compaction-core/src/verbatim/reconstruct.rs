@@ -174,9 +174,10 @@ fn fold_markers(region: &Region<'_>, ranges: &[LineRange]) -> Vec<Run> {
         .collect();
     let marker_at = |position: usize| foldable.get(position).copied();
 
+    let mut runs: Vec<Run> = Vec::with_capacity(ranges.len());
     let mut next = 0; // the first marker not yet passed
     let mut done = 0; // the line after the last run
-    let grown = ranges.iter().filter_map(|range| {
+    for range in ranges {
         let mut lines = range.indices();
         while marker_at(next).is_some_and(|m| m < lines.start) {
             next += 1;
@@ -192,33 +193,34 @@ fn fold_markers(region: &Region<'_>, ranges: &[LineRange]) -> Vec<Run> {
             }
             next += 1;
         }
-        done = lines.end;
-        LineRange::from_indices(lines.start, lines.end)
-    });
-    let deleted: LineSet = grown.collect();
+        match runs.last_mut() {
+            Some(last) if lines.start <= done => last.range = last.range.extended_to(lines.end),
+            _ => runs
+                .extend(LineRange::from_indices(lines.start, lines.end).map(|range| Run { range, count: 0 })),
+        }
+        done = done.max(lines.end);
+    }
 
     let mut markers = region.markers().iter().peekable();
-    let count_run = |&range: &LineRange| {
-        while markers.next_if(|(at, _)| *at < range.start()).is_some() {}
-        let mut count = range.line_count() as u64;
-        while let Some((_, lines)) = markers.next_if(|(at, _)| *at <= range.end()) {
+    for run in &mut runs {
+        run.count = run.range.line_count() as u64;
+        while markers.next_if(|(at, _)| *at < run.range.start()).is_some() {}
+        while let Some((_, lines)) = markers.next_if(|(at, _)| *at <= run.range.end()) {
             // The marker's own line is not one of the deleted lines, those it stands for are.
-            count = count
+            run.count = run
+                .count
                 .saturating_sub(1)
                 .saturating_add(*lines)
                 .min(marker::MAX_COUNT);
         }
-        Run { range, count }
-    };
-    deleted.ranges().iter().map(count_run).collect()
+    }
+    runs
 }
 
-/// Copies what stays in whole stretches and writes a marker for each run, into one buffer of the right size.
+/// Copies what stays in whole stretches and writes a marker for each run, into one buffer of the right size. Only the
+/// stretches that stay are read: a text may be far larger than what a cache holds.
 fn write_text(region: &Region<'_>, runs: &[Run]) -> String {
-    let deleted: usize = runs
-        .iter()
-        .map(|r| region.text_between(r.range.indices()).len() + 1)
-        .sum();
+    let deleted: usize = runs.iter().map(|r| region.byte_len(r.range.indices())).sum();
     let markers: usize = runs.iter().map(|r| marker::len(r.count) + 1).sum();
     let mut out = String::with_capacity(region.text().len() + 1 + markers - deleted);
     let copy = |out: &mut String, lines: Range<usize>| {
