@@ -1,0 +1,487 @@
+//! One compaction of a session: planned on what was read, asked of models, committed if the session is still the same
+//! (DESIGN, rule 2; spec "Orchestrator and clients", 6 and 7).
+
+mod lines;
+mod summary;
+
+pub(crate) use lines::class_of_text;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use foldline_compaction_core::accounting::{Limits, RatioUse, correction_ratio};
+use foldline_compaction_core::decide::{Reason, Urgency};
+use foldline_compaction_core::settings::{CompactionSettings, Fallback, Planner};
+use foldline_compaction_core::verbatim::{Demand, Parameters, SmallRegion};
+use foldline_llm_client::{LanguageModel, RetryPolicy};
+use foldline_session_model::fold::Profile;
+use foldline_session_model::log::SessionLog;
+use foldline_session_model::model_call::{ErrorClass, ReasoningEffort};
+use foldline_session_model::{CompactionDraft, EntryDraft, Tokens};
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::continuation::Came;
+use crate::core::{Core, PlannerChoice, context};
+use crate::event::{
+    CompactionAction, CompactionEnd, CompactionResult, CompactionStart, Event, OperationOutcome, reason_name,
+};
+use crate::journal::{CommitError, Group, Pending};
+use crate::shared::{Lease, Part};
+use crate::state_lines;
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    pub(crate) reason: Reason,
+    pub(crate) urgency: Urgency,
+    pub(crate) mid_turn: bool,
+    /// `None`: what the settings say.
+    pub(crate) action: Option<CompactionAction>,
+    pub(crate) planner: Option<Planner>,
+    pub(crate) instructions: Option<String>,
+    pub(crate) parameters: Option<Parameters>,
+    pub(crate) keep_recent: Option<Tokens>,
+}
+
+impl Order {
+    /// A compaction that nobody asked for.
+    pub(crate) const fn automatic(reason: Reason, urgency: Urgency) -> Self {
+        Self {
+            reason,
+            urgency,
+            mid_turn: false,
+            action: None,
+            planner: None,
+            instructions: None,
+            parameters: None,
+            keep_recent: None,
+        }
+    }
+
+    fn is_manual(&self) -> bool {
+        self.reason == Reason::Manual
+    }
+
+    fn is_load_bearing(&self) -> bool {
+        self.urgency == Urgency::LoadBearing
+    }
+
+    fn demand(&self) -> Demand {
+        if self.is_manual() {
+            Demand::Any
+        } else {
+            Demand::FivePercent
+        }
+    }
+
+    fn small(&self) -> SmallRegion {
+        if self.is_load_bearing() {
+            SmallRegion::Allow
+        } else {
+            SmallRegion::Refuse
+        }
+    }
+}
+
+/// A compaction that has ended. Whoever asked for it fills in what follows, and tells the end.
+#[must_use]
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) end: CompactionEnd,
+    pub(crate) came: Came,
+    /// The size of the context now.
+    pub(crate) residual: Tokens,
+}
+
+/// A compaction that is ready to be committed.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub(crate) draft: CompactionDraft,
+    pub(crate) tokens_before: Tokens,
+    pub(crate) tokens_after: Tokens,
+    pub(crate) planner: String,
+    pub(crate) rung: &'static str,
+    pub(crate) extras: Extras,
+}
+
+/// What a planner says beside the entry, for whoever shows it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Extras {
+    /// Figures of a verbatim compaction.
+    pub stats: Option<foldline_compaction_core::verbatim::VerbatimStats>,
+    /// Files that were only read.
+    pub read_files: Vec<String>,
+    /// Files that were changed.
+    pub modified_files: Vec<String>,
+    /// Lines that ranked first and had no room.
+    pub dropped_lines: Vec<foldline_compaction_core::verbatim::DroppedLine>,
+}
+
+/// Why there is nothing to commit.
+#[derive(Debug)]
+pub(crate) enum NotPlanned {
+    /// There is nothing to do, or it would not pay.
+    Skipped(String),
+    Cancelled,
+    Failed(String),
+}
+
+/// What a plan is made from. It owns everything that a thread of its own needs.
+#[derive(Clone)]
+pub(crate) struct Ground {
+    pub(crate) log: Arc<SessionLog>,
+    pub(crate) profile: Profile,
+    pub(crate) settings: CompactionSettings,
+    pub(crate) limits: Option<Limits>,
+    pub(crate) ratio: RatioUse,
+    pub(crate) small: SmallRegion,
+    pub(crate) demand: Demand,
+    pub(crate) overhead: Tokens,
+    pub(crate) todos: Vec<String>,
+    pub(crate) lines: Vec<String>,
+    pub(crate) instructions: Option<String>,
+    pub(crate) prompt_override: Option<String>,
+    pub(crate) preserve_data: Option<String>,
+    pub(crate) reasoning: ReasoningEffort,
+}
+
+/// What a compaction entry says about how it came to be.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Record<'r> {
+    reason: &'static str,
+    phase: &'static str,
+    strategy: CompactionAction,
+    rung: &'static str,
+    planner: &'r str,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    fallback_reasons: &'r [String],
+    ms: u64,
+    tokens_before: Tokens,
+    tokens_after: Tokens,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cached_tokens: Option<Tokens>,
+}
+
+impl Core {
+    /// Who plans this session's compactions.
+    pub(crate) fn planner(&self) -> Planner {
+        let has_model = self.model().is_some() || !self.options.models.summarisers.is_empty();
+        if has_model && self.options.settings.planner == PlannerChoice::Models {
+            Planner::Model
+        } else {
+            Planner::Extractive
+        }
+    }
+
+    /// Runs a compaction to its end. Its start is told here, its end by the caller.
+    pub(crate) async fn compact(&mut self, lease: &Lease, order: Order) -> Ended {
+        let started = Instant::now();
+        let planner = order.planner.unwrap_or_else(|| self.planner());
+        let action = order.action.unwrap_or_else(|| {
+            use foldline_compaction_core::settings::Strategy;
+            match self.options.settings.compaction.strategy.manual(planner) {
+                Strategy::VerbatimLines => CompactionAction::VerbatimLines,
+                _ => CompactionAction::ContextFull,
+            }
+        });
+        // The token is in place before anyone hears of the start, so that whoever hears of it can cancel.
+        let part = lease.part(Part::Compaction);
+        let token = part.token.clone();
+        self.shared.emit(Event::CompactionStart(CompactionStart {
+            reason: order.reason,
+            action,
+            mid_turn: order.mid_turn,
+        }));
+        let size_before = self.size_now();
+        let mut failures = Vec::new();
+        let planned = if token.is_cancelled() {
+            Err(NotPlanned::Cancelled)
+        } else {
+            self.planned(&order, action, planner, &token, &mut failures).await
+        };
+        let outcome = match planned {
+            Ok(_) if token.is_cancelled() => Err(NotPlanned::Cancelled),
+            Ok(planned) => {
+                self.commit_compaction(&order, action, planned, failures, started)
+                    .await
+            }
+            Err(not) => Err(not),
+        };
+        drop(part);
+        let mut end = CompactionEnd::new(order.reason, action, OperationOutcome::Committed);
+        end.mid_turn = order.mid_turn;
+        let came = match outcome {
+            Ok(result) => {
+                end.result = Some(result);
+                Came::Committed
+            }
+            Err(NotPlanned::Skipped(reason)) => {
+                end.outcome = OperationOutcome::Skipped;
+                end.skipped = true;
+                end.error_message = Some(reason);
+                Came::Skipped
+            }
+            Err(NotPlanned::Cancelled) => {
+                end.outcome = OperationOutcome::Cancelled;
+                end.aborted = true;
+                Came::Cancelled
+            }
+            Err(NotPlanned::Failed(cause)) => {
+                end.outcome = OperationOutcome::Failed;
+                end.error_message = Some(format!("{}{cause}", failure_prefix(order.reason)));
+                Came::Failed
+            }
+        };
+        self.remember(&order, came, size_before);
+        Ended {
+            end,
+            came,
+            residual: self.size_now(),
+        }
+    }
+
+    /// What an outcome means for the attempts to come: a success clears the way, everything else keeps the trigger quiet
+    /// until the context has grown (R02, R11). Skips are no failures.
+    fn remember(&mut self, order: &Order, came: Came, size: Tokens) {
+        match came {
+            Came::Committed => {
+                self.live.failures = 0;
+                self.live.quiet_at = None;
+            }
+            Came::Failed if !order.is_manual() => {
+                self.live.failures += 1;
+                self.live.quiet_at = Some(size);
+            }
+            Came::Skipped | Came::Cancelled | Came::Failed => self.live.quiet_at = Some(size),
+        }
+        if order.is_manual() && came != Came::Failed {
+            self.live.failures = 0;
+        }
+    }
+
+    /// The size of the context as triggers see it.
+    pub(crate) fn size_now(&self) -> Tokens {
+        context(&self.log, self.options.profile)
+            .map_or(Tokens::ZERO, |context| self.size(&context, Tokens::ZERO).tokens)
+    }
+
+    async fn planned(
+        &mut self,
+        order: &Order,
+        action: CompactionAction,
+        planner: Planner,
+        token: &CancellationToken,
+        failures: &mut Vec<String>,
+    ) -> Result<Planned, NotPlanned> {
+        let ground = self.ground(order)?;
+        let models = if planner == Planner::Model {
+            self.candidates()
+        } else {
+            Vec::new()
+        };
+        let budget = self.options.settings.maintenance_budget;
+        let plan = async {
+            match action {
+                CompactionAction::VerbatimLines => {
+                    let parameters = self.parameters(order, &ground);
+                    self.plan_lines(order, &ground, parameters, models, token, failures)
+                        .await
+                }
+                _ => self.plan_summary(order, &ground, models, token, failures).await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = token.cancelled() => Err(NotPlanned::Cancelled),
+            planned = tokio::time::timeout(budget, plan) => planned.unwrap_or_else(|_| {
+                Err(NotPlanned::Failed(format!("no plan came within {} seconds", budget.as_secs())))
+            }),
+        }
+    }
+
+    fn ground(&mut self, order: &Order) -> Result<Ground, NotPlanned> {
+        let failed = |error: &dyn std::error::Error| NotPlanned::Failed(error.to_string());
+        let log = self.checked_log().map_err(|error| failed(&error))?;
+        let work = state_lines::read(&*self.options.work);
+        let overhead = self.overhead();
+        let mut settings = self.options.settings.compaction.clone();
+        if let Some(keep) = order.keep_recent {
+            settings.keep_recent_tokens = keep.get() as f64;
+        }
+        let ratio = {
+            let context = context(&log, self.options.profile).map_err(|error| failed(&error))?;
+            match correction_ratio(&context, overhead, &foldline_session_model::tokens::Heuristic) {
+                None => RatioUse::None,
+                Some(ratio) if order.is_manual() => RatioUse::Manual(ratio),
+                Some(ratio) => RatioUse::Automatic(ratio),
+            }
+        };
+        Ok(Ground {
+            log,
+            profile: self.options.profile,
+            limits: self.limits(),
+            settings,
+            ratio,
+            small: order.small(),
+            demand: order.demand(),
+            overhead,
+            todos: work.open_todos,
+            lines: work.lines,
+            instructions: order.instructions.clone(),
+            prompt_override: None,
+            preserve_data: None,
+            reasoning: ReasoningEffort::Unset,
+        })
+    }
+
+    /// The models that may plan: the current one first, then those that roles name. Each once.
+    fn candidates(&self) -> Vec<Arc<dyn LanguageModel>> {
+        let mut models: Vec<Arc<dyn LanguageModel>> = Vec::new();
+        for model in self.model().into_iter().chain(&self.options.models.summarisers) {
+            let name = model.profile().model_ref();
+            if models.iter().all(|known| known.profile().model_ref() != name) {
+                models.push(Arc::clone(model));
+            }
+        }
+        models
+    }
+
+    fn parameters(&self, order: &Order, ground: &Ground) -> Parameters {
+        if let Some(parameters) = &order.parameters {
+            return parameters.clone();
+        }
+        let lines = &self.options.settings.lines;
+        let last = || context(&ground.log, ground.profile).ok()?.last_user_text();
+        let query = lines
+            .query
+            .clone()
+            .or_else(|| order.instructions.clone())
+            .or_else(last)
+            .unwrap_or_else(|| foldline_compaction_core::verbatim::DEFAULT_QUERY.to_owned());
+        match &lines.parameters {
+            Some(parameters) => Parameters {
+                query,
+                ..parameters.clone()
+            },
+            None => Parameters::with_query(query),
+        }
+    }
+
+    async fn commit_compaction(
+        &mut self,
+        order: &Order,
+        action: CompactionAction,
+        mut planned: Planned,
+        failures: Vec<String>,
+        started: Instant,
+    ) -> Result<CompactionResult, NotPlanned> {
+        let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let record = Record {
+            reason: reason_name::name(order.reason),
+            phase: if order.mid_turn { "midTurn" } else { "boundary" },
+            strategy: action,
+            rung: planned.rung,
+            planner: &planned.planner,
+            fallback_reasons: &failures,
+            ms: elapsed_ms,
+            tokens_before: planned.tokens_before,
+            tokens_after: planned.tokens_after,
+            cached_tokens: self.cached_tokens(),
+        };
+        planned.draft.details = with_member(&planned.draft.details, "foldline", &record);
+        let group = Group {
+            entries: vec![Pending::from(EntryDraft::compaction(&planned.draft))],
+            planned_for: Some(self.shared.journal.content_leaf()),
+            backup: Some("compact"),
+            bookkeeping: false,
+        };
+        let committed = self.commit(group).await.map_err(|error| match error {
+            CommitError::Moved => NotPlanned::Skipped(error.to_string()),
+            error => NotPlanned::Failed(error.to_string()),
+        })?;
+        if let Err(error) = self.restate_queues().await {
+            return Err(NotPlanned::Failed(error.to_string()));
+        }
+        let entry_id = committed
+            .ids
+            .into_iter()
+            .next()
+            .ok_or_else(|| NotPlanned::Failed("nothing was written".to_owned()))?;
+        Ok(CompactionResult {
+            entry_id,
+            first_kept_entry_id: planned.draft.first_kept,
+            tokens_before: planned.tokens_before,
+            tokens_after: planned.tokens_after,
+            summary: planned.draft.summary,
+            short_summary: planned.draft.short_summary,
+            planner: planned.planner,
+            rung: planned.rung,
+            fallback_reasons: failures,
+            elapsed_ms,
+            backup_path: committed.backup,
+            extras: planned.extras,
+        })
+    }
+
+    /// What the newest request had in the provider's cache.
+    fn cached_tokens(&self) -> Option<Tokens> {
+        let context = context(&self.log, self.options.profile).ok()?;
+        context.items.iter().rev().find_map(|item| match &item.message {
+            foldline_session_model::message::Message::Assistant(message) => {
+                message.usage.map(|usage| usage.cache_read)
+            }
+            _ => None,
+        })
+    }
+}
+
+/// How often and how long a summariser is asked (R12): a model that is slow is replaced, not asked again.
+const POLICY: RetryPolicy = RetryPolicy::MAINTENANCE;
+
+/// Whether the next candidate may try after a failure.
+fn advances(order: &Order, class: &ErrorClass) -> bool {
+    match class {
+        ErrorClass::Cancelled => false,
+        ErrorClass::Auth => true,
+        // Someone who asked for this model wants to know what it said.
+        _ => !order.is_manual(),
+    }
+}
+
+/// Whether the planner without a model is the last rung (D6).
+fn falls_back(order: &Order, ground: &Ground) -> bool {
+    order.is_load_bearing() && ground.settings.fallback == Fallback::Extractive
+}
+
+/// Runs pure work on a thread of its own.
+async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+/// An object with one more member. What is no object is replaced by one.
+fn with_member(object: &str, key: &str, value: &impl Serialize) -> String {
+    let value = serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned());
+    let body = object
+        .trim()
+        .strip_prefix('{')
+        .and_then(|rest| rest.strip_suffix('}'))
+        .map_or("", str::trim);
+    if body.is_empty() {
+        format!("{{\"{key}\":{value}}}")
+    } else {
+        format!("{{{body},\"{key}\":{value}}}")
+    }
+}
+
+const fn failure_prefix(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Manual => "Compaction failed: ",
+        Reason::Overflow => "Context overflow recovery failed: ",
+        Reason::Threshold | Reason::Idle => "Auto-compaction failed: ",
+    }
+}

@@ -1,0 +1,330 @@
+//! Compaction by deleting lines: a ladder of planners, each asked once (D6; spec "Verbatim", 12).
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use foldline_compaction_core::redact::redact;
+use foldline_compaction_core::verbatim::diagnostic::{SidecarKind, diagnostic, recovery};
+use foldline_compaction_core::verbatim::{
+    self, Attempt, CallFailure, Candidate, Category, Climb, Credentials, Ladder, LastRung, NotSmaller,
+    Parameters, Preparation, RangePlan, RangePrompts, Retries, Rung, SmallRegion, Step, VerbatimCompaction,
+};
+use foldline_llm_client::{LanguageModel, LlmError, RetryingModel};
+use foldline_session_model::Tokens;
+use foldline_session_model::model_call::{ErrorClass, LlmReply, LlmRequest, ModelProfile};
+use foldline_session_model::tokens::Heuristic;
+use foldline_session_store::SidecarName;
+use tokio_util::sync::CancellationToken;
+
+use super::{Extras, Ground, NotPlanned, Order, POLICY, Planned, falls_back, on_thread};
+use crate::core::{Core, context};
+use crate::journal::now_text;
+
+type Replies = Vec<Result<LlmReply, CallFailure>>;
+
+/// What the ladder says after the answers so far.
+enum Stand {
+    Ask {
+        candidate: usize,
+        request: Box<LlmRequest<'static>>,
+    },
+    Done(Box<Result<(VerbatimCompaction, RangePlan), NotSmaller>>),
+    Failed {
+        message: String,
+        category: Category,
+    },
+}
+
+impl Core {
+    pub(super) async fn plan_lines(
+        &self,
+        order: &Order,
+        ground: &Ground,
+        parameters: Parameters,
+        models: Vec<Arc<dyn LanguageModel>>,
+        token: &CancellationToken,
+        failures: &mut Vec<String>,
+    ) -> Result<Planned, NotPlanned> {
+        if models.is_empty() {
+            return self.extractive_lines(ground, parameters).await;
+        }
+        let profiles: Vec<ModelProfile> = models.iter().map(|model| model.profile().clone()).collect();
+        let climb = if order.is_load_bearing() {
+            Climb::AllModels
+        } else {
+            Climb::OneRequest
+        };
+        let last = if falls_back(order, ground) {
+            LastRung::ModelFree {
+                limit: ground.limits.as_ref().map(|limits| limits.window()),
+            }
+        } else {
+            LastRung::Fail
+        };
+        let mut answers: Replies = Vec::new();
+        let mut told = None;
+        loop {
+            let (input, asked, so_far) = (ground.clone(), profiles.clone(), answers.clone());
+            let wanted = parameters.clone();
+            let stand = on_thread(move || stand(&input, wanted, &asked, &so_far, climb, last)).await?;
+            match stand {
+                Stand::Done(finished) => {
+                    return match *finished {
+                        Ok((compaction, plan)) => {
+                            let planner = match &plan.planner {
+                                Some(planner) => format!("{}/{}", planner.provider, planner.id),
+                                None if plan.rung == Rung::Planned => profiles
+                                    .first()
+                                    .map(|p| p.model_ref().to_string())
+                                    .unwrap_or_default(),
+                                None => "extractive".to_owned(),
+                            };
+                            Ok(planned(compaction, plan, planner))
+                        }
+                        Err(reason) => Err(NotPlanned::Skipped(reason.to_string())),
+                    };
+                }
+                Stand::Failed { message, category } => {
+                    let beside = told.map_or_else(String::new, |path| format!(" (diagnostic: {path})"));
+                    let text = match category {
+                        Category::Unauthenticated => format!("No API key found for {message}"),
+                        _ => message,
+                    };
+                    return Err(NotPlanned::Failed(format!("{text}{beside}")));
+                }
+                Stand::Ask { candidate, request } => {
+                    let Some(model) = models.get(candidate) else {
+                        return Err(NotPlanned::Failed("no available model".to_owned()));
+                    };
+                    let retrying = RetryingModel::new(Arc::clone(model), POLICY);
+                    let answer = retrying.complete(&request, token.clone()).await.map_err(failure);
+                    if token.is_cancelled() {
+                        return Err(NotPlanned::Cancelled);
+                    }
+                    if let Err(error) = &answer {
+                        failures.push(format!("{}: {}", model.profile().model_ref(), error.message));
+                    }
+                    answers.push(answer);
+                    let (input, asked, so_far) = (ground.clone(), profiles.clone(), answers.clone());
+                    let wanted = parameters.clone();
+                    let attempt =
+                        on_thread(move || last_attempt(&input, wanted, &asked, &so_far, climb, last)).await;
+                    told = attempt
+                        .and_then(|attempt| self.tell(&attempt, answers.last()?, model.profile()))
+                        .or(told);
+                }
+            }
+        }
+    }
+
+    async fn extractive_lines(&self, ground: &Ground, parameters: Parameters) -> Result<Planned, NotPlanned> {
+        let input = ground.clone();
+        let made = on_thread(move || {
+            with_preparation(&input, parameters, input.small, |preparation| {
+                let chosen = verbatim::extractive(preparation);
+                let plan = RangePlan {
+                    dropped: chosen.dropped,
+                    ..RangePlan::new(chosen.ranges, Rung::Extractive)
+                };
+                finish(&input, preparation, plan)
+            })
+        })
+        .await?;
+        match made {
+            Ok((compaction, plan)) => Ok(planned(compaction, plan, "extractive".to_owned())),
+            Err(reason) => Err(NotPlanned::Skipped(reason.to_string())),
+        }
+    }
+
+    /// The last rung: whatever fits, without a model.
+    pub(super) async fn lines_without_model(&self, ground: &Ground) -> Result<Planned, NotPlanned> {
+        let input = ground.clone();
+        let limit = ground.limits.as_ref().map(|limits| limits.window());
+        let stand = on_thread(move || {
+            let query = context(&input.log, input.profile)
+                .ok()
+                .and_then(|context| context.last_user_text())
+                .unwrap_or_else(|| verbatim::DEFAULT_QUERY.to_owned());
+            let parameters = Parameters::with_query(query);
+            stand(
+                &input,
+                parameters,
+                &[],
+                &[],
+                Climb::AllModels,
+                LastRung::ModelFree { limit },
+            )
+        })
+        .await?;
+        match stand {
+            Stand::Done(finished) => match *finished {
+                Ok((compaction, plan)) => Ok(planned(compaction, plan, "extractive".to_owned())),
+                Err(reason) => Err(NotPlanned::Skipped(reason.to_string())),
+            },
+            Stand::Failed { message, .. } => Err(NotPlanned::Failed(message)),
+            Stand::Ask { .. } => Err(NotPlanned::Failed("no available model".to_owned())),
+        }
+    }
+
+    /// Writes a sidecar about an attempt that failed or was recovered. Only that of a failure is named to the user.
+    fn tell(
+        &self,
+        attempt: &Attempt,
+        answer: &Result<LlmReply, CallFailure>,
+        profile: &ModelProfile,
+    ) -> Option<String> {
+        let hide = |text: &str| redact(text).into_owned();
+        let (kind, content) = match (attempt, answer) {
+            (Attempt::Failed(failed), _) => (
+                SidecarKind::Diagnostic,
+                diagnostic(failed, answer, profile, &now_text(), &hide),
+            ),
+            (Attempt::Recovered { records }, Ok(reply)) => (
+                SidecarKind::Recovery,
+                recovery(*records, reply, profile, &now_text(), &hide),
+            ),
+            _ => return None,
+        };
+        let unique = uuid::Uuid::now_v7().to_string();
+        let name = SidecarName {
+            kind: match kind {
+                SidecarKind::Diagnostic => "compaction-diagnostic",
+                SidecarKind::Recovery => "compaction-recovery",
+            },
+            now: SystemTime::now(),
+            unique: &unique,
+        };
+        let journal = &self.shared.journal;
+        let written = journal.store().sidecar(journal.path(), &name, content.as_bytes());
+        let path = written.path().map(|path| path.display().to_string());
+        path.filter(|_| kind == SidecarKind::Diagnostic)
+    }
+}
+
+/// Plays the answers so far and says what comes next. The ladder is a pure state machine: the same answers lead to the
+/// same place, so that nothing is held while a model thinks.
+fn stand(
+    ground: &Ground,
+    parameters: Parameters,
+    profiles: &[ModelProfile],
+    answers: &[Result<LlmReply, CallFailure>],
+    climb: Climb,
+    last: LastRung,
+) -> Result<Stand, NotPlanned> {
+    with_preparation(ground, parameters, ground.small, |preparation| {
+        let prompts = RangePrompts::default();
+        let mut ladder = ladder(preparation, &prompts, profiles, climb, last);
+        let mut answers = answers.iter();
+        loop {
+            match ladder.step(&Heuristic) {
+                Step::Ask { candidate, request } => match answers.next() {
+                    Some(answer) => drop(ladder.answer(answer)),
+                    None => return Stand::Ask { candidate, request },
+                },
+                Step::Done(plan) => return Stand::Done(Box::new(finish(ground, preparation, plan))),
+                Step::Failed(error) => {
+                    return Stand::Failed {
+                        message: error.message,
+                        category: error.category,
+                    };
+                }
+            }
+        }
+    })
+}
+
+/// What the last answer led to.
+fn last_attempt(
+    ground: &Ground,
+    parameters: Parameters,
+    profiles: &[ModelProfile],
+    answers: &[Result<LlmReply, CallFailure>],
+    climb: Climb,
+    last: LastRung,
+) -> Option<Attempt> {
+    let attempt = with_preparation(ground, parameters, ground.small, |preparation| {
+        let prompts = RangePrompts::default();
+        let mut ladder = ladder(preparation, &prompts, profiles, climb, last);
+        let mut attempt = None;
+        for answer in answers {
+            match ladder.step(&Heuristic) {
+                Step::Ask { .. } => attempt = Some(ladder.answer(answer)),
+                Step::Done(_) | Step::Failed(_) => break,
+            }
+        }
+        attempt
+    });
+    attempt.ok().flatten()
+}
+
+fn ladder<'p, 'c, 'l>(
+    preparation: &'p Preparation<'c, 'l>,
+    prompts: &'p RangePrompts,
+    profiles: &[ModelProfile],
+    climb: Climb,
+    last: LastRung,
+) -> Ladder<'p, 'c, 'l> {
+    let candidates = profiles.iter().map(|profile| Candidate {
+        profile: profile.clone(),
+        reasoning: foldline_session_model::model_call::ReasoningEffort::Unset,
+        credentials: Credentials::Present,
+    });
+    Ladder::new(preparation, prompts, candidates.collect(), climb, last)
+}
+
+fn with_preparation<R>(
+    ground: &Ground,
+    parameters: Parameters,
+    small: SmallRegion,
+    work: impl FnOnce(&Preparation<'_, '_>) -> R,
+) -> Result<R, NotPlanned> {
+    let context =
+        context(&ground.log, ground.profile).map_err(|error| NotPlanned::Failed(error.to_string()))?;
+    let preparation = verbatim::prepare(&context, parameters, small, &Heuristic)
+        .map_err(|nothing| NotPlanned::Skipped(nothing.to_string()))?;
+    Ok(work(&preparation))
+}
+
+fn finish(
+    ground: &Ground,
+    preparation: &Preparation<'_, '_>,
+    plan: RangePlan,
+) -> Result<(VerbatimCompaction, RangePlan), NotSmaller> {
+    use foldline_compaction_core::accounting::ContextSize;
+    let size = ContextSize::of(preparation.context(), ground.overhead, Tokens::ZERO, &Heuristic);
+    verbatim::finish(preparation, &plan, ground.demand, size.tokens, &Heuristic).map(|made| (made, plan))
+}
+
+fn planned(compaction: VerbatimCompaction, plan: RangePlan, planner: String) -> Planned {
+    Planned {
+        tokens_before: compaction.stats.tokens_before,
+        tokens_after: compaction.stats.tokens_after,
+        draft: compaction.draft,
+        planner,
+        rung: plan.rung.as_str(),
+        extras: Extras {
+            stats: Some(compaction.stats),
+            dropped_lines: plan.dropped,
+            ..Extras::default()
+        },
+    }
+}
+
+fn failure(error: LlmError) -> CallFailure {
+    CallFailure {
+        // What may be tried again was: the client gave up after its last try.
+        retries: if error.class.may_retry() {
+            Retries::Exhausted
+        } else {
+            Retries::None
+        },
+        message: error.message.to_string(),
+        class: error.class,
+    }
+}
+
+/// The class of a failure that only its words tell.
+pub(crate) fn class_of_text(text: &str) -> ErrorClass {
+    use foldline_llm_client::classify::{TransportFacts, UserPatterns, classify_failure};
+    classify_failure(&TransportFacts::default(), Some(text), &UserPatterns::default())
+}

@@ -1,0 +1,244 @@
+//! Compaction by summary: each candidate is asked until one gives a summary that pays.
+
+use std::sync::Arc;
+
+use foldline_compaction_core::accounting::ContextSize;
+use foldline_compaction_core::file_ops::ToolTable;
+use foldline_compaction_core::prompts::Prompts;
+use foldline_compaction_core::summary::{
+    self, CommitOptions, JobOptions, Preparation, PrepareOptions, SummaryCompaction, SummaryError,
+    SummaryJob, Window,
+};
+use foldline_llm_client::{LanguageModel, LlmError, RetryingModel};
+use foldline_session_model::Tokens;
+use foldline_session_model::model_call::{ErrorClass, LlmReply, LlmRequest, ModelProfile};
+use foldline_session_model::tokens::Heuristic;
+use tokio_util::sync::CancellationToken;
+
+use super::{Extras, Ground, NotPlanned, Order, POLICY, Planned, advances, falls_back, on_thread};
+use crate::core::{Core, context};
+use crate::event::Event;
+
+/// Why a candidate gave no summary.
+enum Refused {
+    /// No candidate can do better.
+    Final(NotPlanned),
+    /// Another one may.
+    Next { class: ErrorClass, cause: String },
+}
+
+impl Core {
+    pub(super) async fn plan_summary(
+        &self,
+        order: &Order,
+        ground: &Ground,
+        models: Vec<Arc<dyn LanguageModel>>,
+        token: &CancellationToken,
+        failures: &mut Vec<String>,
+    ) -> Result<Planned, NotPlanned> {
+        let by_model = !models.is_empty();
+        let mut last = None;
+        for model in models {
+            match self.summary_by(ground, &model, token).await {
+                Ok(planned) => return Ok(planned),
+                Err(Refused::Final(not)) => match not {
+                    NotPlanned::Failed(cause) if falls_back(order, ground) => {
+                        last = Some(cause);
+                        break;
+                    }
+                    not => return Err(not),
+                },
+                Err(Refused::Next { class, cause }) => {
+                    let name = model.profile().model_ref();
+                    failures.push(format!("{name}: {cause}"));
+                    last = Some(missing_credentials(&class, &name.to_string()).unwrap_or(cause));
+                    if !advances(order, &class) {
+                        break;
+                    }
+                }
+            }
+        }
+        if by_model && !falls_back(order, ground) {
+            return Err(NotPlanned::Failed(
+                last.unwrap_or_else(|| "no available model".to_owned()),
+            ));
+        }
+        let input = ground.clone();
+        let extracted = on_thread(move || {
+            with_preparation(&input, |preparation, options| {
+                summary::extractive(preparation, options, &Heuristic)
+            })
+        })
+        .await;
+        let rung = if by_model { "fallback" } else { "extractive" };
+        match extracted {
+            Ok(Ok(compaction)) => Ok(planned(compaction, "extractive".to_owned(), rung)),
+            // Something smaller than a summary is left: the newest lines only.
+            Ok(Err(error)) if by_model => {
+                failures.push(format!("extractive: {error}"));
+                self.lines_without_model(ground).await
+            }
+            Ok(Err(error)) => Err(not_planned(error)),
+            Err(nothing) => Err(NotPlanned::Skipped(nothing)),
+        }
+    }
+
+    async fn summary_by(
+        &self,
+        ground: &Ground,
+        model: &Arc<dyn LanguageModel>,
+        token: &CancellationToken,
+    ) -> Result<Planned, Refused> {
+        let profile = model.profile().clone();
+        let input = ground.clone();
+        let asked = profile.clone();
+        let requests = on_thread(move || {
+            with_job(&input, &asked, |job| {
+                job.requests()
+                    .iter()
+                    .map(|r| r.request.clone())
+                    .collect::<Vec<LlmRequest<'static>>>()
+            })
+        })
+        .await?;
+        let replies = self
+            .ask_all(model, &requests, token)
+            .await
+            .map_err(|error| match error.class {
+                ErrorClass::Cancelled => Refused::Final(NotPlanned::Cancelled),
+                class => Refused::Next {
+                    cause: error.message.to_string(),
+                    class,
+                },
+            })?;
+        let input = ground.clone();
+        let asked = profile.clone();
+        let finished =
+            on_thread(move || with_job(&input, &asked, |job| job.finish(&replies, &Heuristic))).await?;
+        match finished {
+            Ok(compaction) => Ok(planned(compaction, profile.model_ref().to_string(), "planned")),
+            Err(error @ SummaryError::NotSmaller(_)) => {
+                Err(Refused::Final(NotPlanned::Skipped(error.to_string())))
+            }
+            Err(error) => Err(Refused::Next {
+                class: ErrorClass::Other(foldline_session_model::model_call::OtherCause::Protocol),
+                cause: error.to_string(),
+            }),
+        }
+    }
+
+    /// Asks one model several things side by side.
+    pub(super) async fn ask_all(
+        &self,
+        model: &Arc<dyn LanguageModel>,
+        requests: &[LlmRequest<'static>],
+        token: &CancellationToken,
+    ) -> Result<Vec<LlmReply>, LlmError> {
+        let shared = Arc::clone(&self.shared);
+        let observer = Arc::new(
+            move |attempt: u32, error: &LlmError, delay: std::time::Duration| {
+                shared.emit(Event::SummarizationRetryScheduled {
+                    attempt,
+                    max_attempts: u32::try_from(POLICY.max_retries).unwrap_or(u32::MAX),
+                    delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+                    error_message: error.to_string(),
+                });
+            },
+        );
+        let retrying = RetryingModel::new(Arc::clone(model), POLICY).with_observer(observer);
+        let calls = requests
+            .iter()
+            .map(|request| retrying.complete(request, token.clone()));
+        futures::future::try_join_all(calls).await
+    }
+}
+
+/// Prepares and plans; the same again gives the same, so that nothing is held while a model thinks.
+fn with_job<R>(
+    ground: &Ground,
+    model: &ModelProfile,
+    work: impl FnOnce(&SummaryJob<'_, '_, '_>) -> R,
+) -> Result<R, Refused> {
+    let prompts = Prompts::default();
+    let made = with_preparation(ground, |preparation, commit| {
+        let options = JobOptions {
+            commit: *commit,
+            model,
+            prompts: &prompts,
+            instructions: ground.instructions.as_deref(),
+            prompt_override: ground.prompt_override.as_deref(),
+            context_lines: &ground.lines,
+            reasoning: ground.reasoning,
+        };
+        SummaryJob::new(preparation, options, &Heuristic).map(|job| work(&job))
+    });
+    match made {
+        Ok(Ok(result)) => Ok(result),
+        // A window that is too small for this model's requests may be large enough for another's.
+        Ok(Err(error)) => Err(Refused::Next {
+            class: ErrorClass::OVERFLOW,
+            cause: error.to_string(),
+        }),
+        Err(nothing) => Err(Refused::Final(NotPlanned::Skipped(nothing))),
+    }
+}
+
+fn with_preparation<R>(
+    ground: &Ground,
+    work: impl FnOnce(&Preparation<'_, '_>, &CommitOptions<'_>) -> R,
+) -> Result<R, String> {
+    let context = context(&ground.log, ground.profile).map_err(|error| error.to_string())?;
+    let tools = ToolTable::default();
+    let options = PrepareOptions {
+        settings: &ground.settings,
+        limits: ground.limits.as_ref(),
+        ratio: ground.ratio,
+        window: Window::FromFirstKept,
+        small: ground.small,
+        tools: &tools,
+    };
+    let preparation =
+        summary::prepare(&context, &options, &Heuristic).map_err(|nothing| nothing.to_string())?;
+    let commit = CommitOptions {
+        settings: &ground.settings,
+        limits: ground.limits.as_ref(),
+        size: ContextSize::of(&context, ground.overhead, Tokens::ZERO, &Heuristic),
+        open_todos: &ground.todos,
+        demand: ground.demand,
+        preserve_data: ground.preserve_data.as_deref(),
+    };
+    Ok(work(&preparation, &commit))
+}
+
+fn planned(compaction: SummaryCompaction, planner: String, rung: &'static str) -> Planned {
+    Planned {
+        tokens_before: compaction.tokens_before,
+        tokens_after: compaction.tokens_after,
+        draft: compaction.draft,
+        planner,
+        rung,
+        extras: Extras {
+            read_files: compaction.files.read_files,
+            modified_files: compaction.files.modified_files,
+            ..Extras::default()
+        },
+    }
+}
+
+fn not_planned(error: SummaryError) -> NotPlanned {
+    match error {
+        SummaryError::NotSmaller(reason) => NotPlanned::Skipped(reason.to_string()),
+        SummaryError::Cancelled => NotPlanned::Cancelled,
+        error => NotPlanned::Failed(error.to_string()),
+    }
+}
+
+fn missing_credentials(class: &ErrorClass, model: &str) -> Option<String> {
+    let provider = model.split_once('/').map_or(model, |(provider, _)| provider);
+    (*class == ErrorClass::Auth).then(|| {
+        format!(
+            "Compaction requires usable credentials for {model}. Configure {provider} credentials or assign an \
+             authenticated fallback via modelRoles.default."
+        )
+    })
+}

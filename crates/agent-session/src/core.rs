@@ -1,0 +1,333 @@
+//! The state of a session that one operation at a time works on.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foldline_compaction_core::accounting::{ContextSize, Limits};
+use foldline_compaction_core::decide::{Breaker, Guard};
+use foldline_compaction_core::settings::CompactionSettings;
+use foldline_compaction_core::verbatim::Parameters;
+use foldline_llm_client::LanguageModel;
+use foldline_pruning::Policy;
+use foldline_session_model::fold::{Context, FoldError, Profile};
+use foldline_session_model::log::{Migration, SessionLog};
+use foldline_session_model::model_call::{ModelRef, ReasoningEffort};
+use foldline_session_model::tokens::{Heuristic, TokenCounter as _};
+use foldline_session_model::tree::Leaf;
+use foldline_session_model::{EntryId, Tokens};
+use rustc_hash::FxHashSet;
+
+use crate::hooks::HookRunner;
+use crate::journal::{CommitError, Committed, Group, LoadSessionError, Pending};
+use crate::queue::{QueueMode, queued_entry};
+use crate::retry::RetrySettings;
+use crate::shared::Shared;
+use crate::tool::Tool;
+use crate::work::WorkState;
+
+/// The models of a session.
+#[derive(Clone, Default)]
+pub struct Models {
+    /// The one that the agent runs on. Without one nothing can be asked, and compactions are planned by the embedded
+    /// planner.
+    pub current: Option<Arc<dyn LanguageModel>>,
+    /// Models that take over for a turn when the current one fails, in order.
+    pub fallbacks: Vec<Arc<dyn LanguageModel>>,
+    /// Models that summarise when the current one cannot, in order.
+    pub summarisers: Vec<Arc<dyn LanguageModel>>,
+    /// A model with a larger window, to move to before anything is compacted.
+    pub promotion: Option<Arc<dyn LanguageModel>>,
+}
+
+/// How a session behaves.
+#[derive(Clone, Debug)]
+pub struct SessionSettings {
+    /// `compaction.*`.
+    pub compaction: CompactionSettings,
+    /// How lines are chosen, where they are deleted; the query is the newest user message if it is empty.
+    pub lines: LineSettings,
+    /// `branchSummary.reserveTokens`.
+    pub branch_reserve: Tokens,
+    /// `retry.*`.
+    pub retry: RetrySettings,
+    /// Limits of maintenance calls.
+    pub maintenance_budget: Duration,
+    /// What tool output may be pruned.
+    pub pruning: Policy,
+    /// `steeringMode`.
+    pub steering: QueueMode,
+    /// `followUpMode`.
+    pub follow_up: QueueMode,
+    /// Whether steering skips the calls that have not begun.
+    pub interrupt: Interrupt,
+    /// Who plans compactions.
+    pub planner: PlannerChoice,
+    /// What is kept of a handoff document beside the new session.
+    pub handoff_prompt_extension: Option<String>,
+}
+
+impl Default for SessionSettings {
+    fn default() -> Self {
+        Self {
+            compaction: CompactionSettings::default(),
+            lines: LineSettings::default(),
+            branch_reserve: Tokens(16_384),
+            retry: RetrySettings::default(),
+            maintenance_budget: Duration::from_secs(600),
+            pruning: Policy::default(),
+            steering: QueueMode::OneAtATime,
+            follow_up: QueueMode::OneAtATime,
+            interrupt: Interrupt::Immediate,
+            planner: PlannerChoice::Models,
+            handoff_prompt_extension: None,
+        }
+    }
+}
+
+/// Parameters of a verbatim compaction as settings have them.
+#[derive(Clone, Debug, Default)]
+pub struct LineSettings {
+    /// Everything but the query.
+    pub parameters: Option<Parameters>,
+    /// What the lines that stay are about.
+    pub query: Option<String>,
+}
+
+/// Whether steering skips the calls that have not begun.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Interrupt {
+    /// It does.
+    #[default]
+    Immediate,
+    /// It waits for all of them.
+    Wait,
+}
+
+/// Who plans compactions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PlannerChoice {
+    /// The session's models; the embedded planner without one.
+    #[default]
+    Models,
+    /// The embedded planner.
+    Extractive,
+}
+
+/// What a session is opened with.
+#[derive(Clone)]
+pub struct SessionOptions {
+    /// System text, in order.
+    pub system: Vec<String>,
+    /// The tools that the model may call.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// The models.
+    pub models: Models,
+    /// How hard the model thinks.
+    pub reasoning: ReasoningEffort,
+    /// How it behaves.
+    pub settings: SessionSettings,
+    /// Who is told and may change things.
+    pub hooks: HookRunner,
+    /// What the work stands at.
+    pub work: Arc<dyn WorkState>,
+    /// The working folder of tools.
+    pub cwd: PathBuf,
+    /// Which compactions count.
+    pub profile: Profile,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self {
+            system: Vec::new(),
+            tools: Vec::new(),
+            models: Models::default(),
+            reasoning: ReasoningEffort::Unset,
+            settings: SessionSettings::default(),
+            hooks: HookRunner::default(),
+            work: Arc::new(crate::work::NoWork),
+            cwd: PathBuf::from("."),
+            profile: Profile::Auto,
+        }
+    }
+}
+
+/// The state of a session. Whoever holds it runs the one operation.
+pub(crate) struct Core {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) log: Arc<SessionLog>,
+    pub(crate) options: SessionOptions,
+    pub(crate) live: Live,
+}
+
+/// What is true of this process's part of the session only.
+#[derive(Debug)]
+pub(crate) struct Live {
+    /// Whether this turn has had its recovery from an overflow.
+    pub(crate) overflow_guard: Guard,
+    /// Automatic compactions that failed in a row.
+    pub(crate) failures: u32,
+    /// The size at which the last attempt ended without relief.
+    pub(crate) quiet_at: Option<Tokens>,
+    /// Entries whose pictures a provider refused.
+    pub(crate) without_media: FxHashSet<EntryId>,
+    /// The most bytes of pictures that a request carries.
+    pub(crate) media_budget: Option<usize>,
+    /// The last failed answer and its class, of this process.
+    pub(crate) last_failure: Option<(EntryId, foldline_session_model::model_call::ErrorClass)>,
+    /// How many fallback models this turn has used; the current one comes back with the next prompt.
+    pub(crate) fallback: usize,
+    /// Whether the promotion was tried.
+    pub(crate) promoted: bool,
+}
+
+/// So many failures in a row switch automatic compaction off (R01).
+const BREAKER: u32 = 3;
+
+impl Live {
+    pub(crate) fn new() -> Self {
+        Self {
+            overflow_guard: Guard::Armed,
+            failures: 0,
+            quiet_at: None,
+            without_media: FxHashSet::default(),
+            media_budget: None,
+            last_failure: None,
+            fallback: 0,
+            promoted: false,
+        }
+    }
+
+    pub(crate) const fn breaker(&self) -> Breaker {
+        if self.failures >= BREAKER {
+            Breaker::Open
+        } else {
+            Breaker::Closed
+        }
+    }
+}
+
+impl Core {
+    pub(crate) fn new(shared: Arc<Shared>, log: SessionLog, options: SessionOptions) -> Self {
+        let mut queues = shared.queues();
+        queues.steer_mode = options.settings.steering;
+        queues.follow_up_mode = options.settings.follow_up;
+        drop(queues);
+        let model = options.models.current.as_ref();
+        *shared.model() = model.map(|model| model.profile().model_ref().to_string());
+        Self {
+            shared,
+            log: Arc::new(log),
+            options,
+            live: Live::new(),
+        }
+    }
+
+    /// The model that answers the next request.
+    pub(crate) fn model(&self) -> Option<&Arc<dyn LanguageModel>> {
+        let models = &self.options.models;
+        match self.live.fallback.checked_sub(1) {
+            None => models.current.as_ref(),
+            Some(at) => models.fallbacks.get(at),
+        }
+    }
+
+    pub(crate) fn model_ref(&self) -> Option<ModelRef> {
+        self.model().map(|model| model.profile().model_ref())
+    }
+
+    /// The limits of the current model.
+    pub(crate) fn limits(&self) -> Option<Limits> {
+        let window = self.model()?.profile().context_window;
+        Limits::new(window, &self.options.settings.compaction, Tokens::ZERO)
+    }
+
+    /// What every request costs besides its messages.
+    pub(crate) fn overhead(&self) -> Tokens {
+        let specs: Vec<_> = self.options.tools.iter().map(|tool| tool.spec()).collect();
+        let mut texts = self.options.system.iter().map(String::as_str).chain(
+            specs
+                .iter()
+                .flat_map(|spec| [&*spec.name, &*spec.description, spec.parameters.get()]),
+        );
+        Heuristic.text(&mut texts)
+    }
+
+    /// Takes in what was written, by this operation or beside it.
+    pub(crate) fn absorb(&mut self) -> Result<(), LoadSessionError> {
+        let stale = self.log.disk_form().migration != Migration::NotNeeded;
+        if !stale
+            && let Some(log) = Arc::get_mut(&mut self.log)
+            && self.shared.journal.absorb(log).is_ok()
+        {
+            return Ok(());
+        }
+        // Somebody still reads the old log, or it was in an old form.
+        self.reload()
+    }
+
+    /// Reads the whole session again.
+    pub(crate) fn reload(&mut self) -> Result<(), LoadSessionError> {
+        self.log = Arc::new(self.shared.journal.reload()?);
+        Ok(())
+    }
+
+    /// Writes entries and takes them in.
+    pub(crate) async fn commit(&mut self, group: Group) -> Result<Committed, CommitError> {
+        let journal = Arc::clone(&self.shared.journal);
+        let committed = journal.commit(&self.log, group).await?;
+        if let Err(error) = self.absorb() {
+            tracing::error!(%error, "the session could not be read again after a commit");
+        }
+        Ok(committed)
+    }
+
+    /// Writes one entry under the leaf.
+    pub(crate) async fn append(
+        &mut self,
+        draft: foldline_session_model::EntryDraft,
+    ) -> Result<EntryId, CommitError> {
+        let group = Group {
+            entries: vec![Pending::from(draft)],
+            ..Group::default()
+        };
+        let committed = self.commit(group).await?;
+        committed.ids.into_iter().next().ok_or(CommitError::Moved)
+    }
+
+    /// Says again which messages wait, so that a resume which reads the end of the file only finds them.
+    pub(crate) async fn restate_queues(&mut self) -> Result<(), CommitError> {
+        let waiting: Vec<_> = self.shared.queues().all().cloned().collect();
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let group = Group {
+            entries: vec![Pending::from(queued_entry(&waiting))],
+            bookkeeping: true,
+            ..Group::default()
+        };
+        self.commit(group).await.map(|_| ())
+    }
+
+    /// The context at the leaf. A log that was only believed to be whole is read again if it is not.
+    pub(crate) fn checked_log(&mut self) -> Result<Arc<SessionLog>, LoadSessionError> {
+        if matches!(
+            context(&self.log, self.options.profile),
+            Err(FoldError::Unreadable { .. })
+        ) {
+            self.reload()?;
+        }
+        Ok(Arc::clone(&self.log))
+    }
+
+    /// The size of a context of this session.
+    pub(crate) fn size(&self, context: &Context<'_>, pending: Tokens) -> ContextSize {
+        ContextSize::of(context, self.overhead(), pending, &Heuristic)
+    }
+}
+
+/// The context at the leaf of a log.
+pub(crate) fn context(log: &SessionLog, profile: Profile) -> Result<Context<'_>, FoldError> {
+    log.context(&Leaf::Last, profile)
+}

@@ -1,0 +1,445 @@
+//! The one place where a session is written: every entry goes through here, whole or not at all.
+//!
+//! The lock is taken for each commit and never held across a model call (R10). A file that grew behind our back is
+//! refused, not overwritten.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use foldline_session_model::fold::Profile;
+use foldline_session_model::log::{Extent, LoadError, Migration, SessionLog, Trust};
+use foldline_session_model::tree::Append;
+use foldline_session_model::{EntryDraft, EntryId, Envelope, HeaderDraft};
+use foldline_session_store::{
+    AppendError, BackupError, CreateError, Expected, OpenError, OpenOptions, Owner, ReadError, ResumeError,
+    RewriteError, SessionStore, SessionWriter, Stamp,
+};
+use rustc_hash::FxHashSet;
+
+/// Why nothing was written. The session is as it was.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommitError {
+    /// Somebody else writes the session, or wrote it since it was read.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The line was refused, or the disk refuses.
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    /// No backup, no change.
+    #[error(transparent)]
+    Backup(#[from] BackupError),
+    /// The session could not be brought into today's form.
+    #[error(transparent)]
+    Rewrite(#[from] RewriteError),
+    /// The session stands elsewhere than the plan says.
+    #[error("the session moved on while this was planned")]
+    Moved,
+    /// The session has a version that is never written.
+    #[error("{} has a version that is never written", .0.display())]
+    ReadOnly(PathBuf),
+}
+
+impl CommitError {
+    /// Whether another writer is the cause.
+    pub const fn is_busy(&self) -> bool {
+        matches!(
+            self,
+            Self::Open(
+                OpenError::SessionBusy { .. } | OpenError::ForeignWriter { .. } | OpenError::Changed(_)
+            ) | Self::Append(AppendError::Changed(_))
+        )
+    }
+
+    /// Whether the same commit may succeed in a moment.
+    const fn may_pass(&self) -> bool {
+        matches!(
+            self,
+            Self::Open(OpenError::SessionBusy { .. } | OpenError::Io { .. })
+                | Self::Append(AppendError::Io { .. } | AppendError::NotDurable { .. })
+        )
+    }
+}
+
+/// Why a session was not opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadSessionError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// It is no session.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// It cannot be resumed.
+    #[error(transparent)]
+    Resume(#[from] ResumeError),
+    /// It cannot be created.
+    #[error(transparent)]
+    Create(#[from] CreateError),
+}
+
+/// Where an entry goes.
+#[derive(Clone, Debug)]
+pub(crate) enum Under {
+    /// Under the entry before it: the leaf, or the one that is written just before.
+    Leaf,
+    /// Under this entry; `None` makes it a root.
+    Entry(Option<EntryId>),
+}
+
+/// An entry to be written.
+#[derive(Clone, Debug)]
+pub(crate) struct Pending {
+    pub(crate) under: Under,
+    pub(crate) draft: EntryDraft,
+}
+
+impl From<EntryDraft> for Pending {
+    fn from(draft: EntryDraft) -> Self {
+        Self {
+            under: Under::Leaf,
+            draft,
+        }
+    }
+}
+
+impl From<Append> for Pending {
+    fn from(append: Append) -> Self {
+        Self {
+            under: Under::Entry(append.parent),
+            draft: append.draft,
+        }
+    }
+}
+
+/// A group of entries that are written together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) entries: Vec<Pending>,
+    /// The entry that the plan was made for, if there was a plan. Bookkeeping that came after it is no obstacle.
+    pub(crate) planned_for: Option<Option<EntryId>>,
+    /// What a backup is made for.
+    pub(crate) backup: Option<&'static str>,
+    /// The entries only keep books: they change nothing that a plan depends on.
+    pub(crate) bookkeeping: bool,
+}
+
+/// What a commit did.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Committed {
+    pub(crate) ids: Vec<EntryId>,
+    pub(crate) backup: Option<PathBuf>,
+}
+
+/// The writing side of one session.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    store: Arc<dyn SessionStore>,
+    path: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    stamp: Stamp,
+    /// The last entry of the file.
+    leaf: Option<EntryId>,
+    /// The last entry that is not mere bookkeeping of ours.
+    content_leaf: Option<EntryId>,
+    migration: Migration,
+    extent: Extent,
+    /// Lines that are in the file and not yet in the log in memory.
+    fresh: Vec<String>,
+    /// The ids of the session, if all of it was read.
+    known: FxHashSet<Box<str>>,
+}
+
+/// How often a commit is tried again that may succeed in a moment.
+const TRIES: u32 = 4;
+
+impl Journal {
+    /// Opens a session: its end, or all of it where that is needed.
+    pub(crate) fn open(
+        store: Arc<dyn SessionStore>,
+        path: &Path,
+        profile: Profile,
+    ) -> Result<(Self, SessionLog), LoadSessionError> {
+        let resumed = store.reader(path)?.resume(profile)?;
+        Ok((
+            Self::over(store, path.to_path_buf(), &resumed.log, resumed.stamp),
+            resumed.log,
+        ))
+    }
+
+    /// Opens a whole session.
+    pub(crate) fn open_whole(
+        store: Arc<dyn SessionStore>,
+        path: &Path,
+    ) -> Result<(Self, SessionLog), LoadSessionError> {
+        let snapshot = store.read(path)?;
+        let stamp = snapshot.stamp();
+        let bytes: Vec<u8> = snapshot.into();
+        let log = SessionLog::load(bytes, Trust::Validated)?;
+        Ok((Self::over(store, path.to_path_buf(), &log, stamp), log))
+    }
+
+    /// Writes a new session of these entries.
+    pub(crate) fn create(
+        store: Arc<dyn SessionStore>,
+        path: &Path,
+        header: &HeaderDraft,
+        drafts: &[EntryDraft],
+    ) -> Result<(Self, SessionLog), LoadSessionError> {
+        let mut text = header.line();
+        text.push('\n');
+        let mut parent = None;
+        let mut ids: Vec<EntryId> = Vec::new();
+        for draft in drafts {
+            let id = fresh_id(|id| ids.iter().any(|own| own.as_str() == id));
+            text.push_str(&draft.line(&Envelope {
+                id: id.clone(),
+                parent: parent.replace(id.clone()),
+                timestamp: header.timestamp.clone(),
+            }));
+            text.push('\n');
+            ids.push(id);
+        }
+        let stamp = store.create(path, &mut lines_of(text.as_bytes()))?;
+        let log = SessionLog::load(text.into_bytes(), Trust::Validated)?;
+        Ok((Self::over(store, path.to_path_buf(), &log, stamp), log))
+    }
+
+    fn over(store: Arc<dyn SessionStore>, path: PathBuf, log: &SessionLog, stamp: Stamp) -> Self {
+        let leaf = log.leaf().map(|ix| log.entry_id(ix));
+        Self {
+            store,
+            path,
+            state: Mutex::new(State {
+                stamp,
+                content_leaf: leaf.clone(),
+                leaf,
+                migration: log.disk_form().migration,
+                extent: log.extent(),
+                fresh: Vec::new(),
+                known: known_ids(log),
+            }),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn SessionStore> {
+        &self.store
+    }
+
+    /// The entry that a plan is made for.
+    pub(crate) fn content_leaf(&self) -> Option<EntryId> {
+        self.state().content_leaf.clone()
+    }
+
+    /// Adds to the log in memory what was written since the last call.
+    ///
+    /// # Errors
+    /// The file was brought into today's form meanwhile: the caller reads it again.
+    pub(crate) fn absorb(
+        &self,
+        log: &mut SessionLog,
+    ) -> Result<(), foldline_session_model::log::AppendError> {
+        let lines = std::mem::take(&mut self.state().fresh);
+        lines.iter().try_for_each(|line| log.append(line).map(|_| ()))
+    }
+
+    /// Reads the whole session again.
+    pub(crate) fn reload(&self) -> Result<SessionLog, LoadSessionError> {
+        let mut state = self.state();
+        let snapshot = self.store.read(&self.path)?;
+        let stamp = snapshot.stamp();
+        let bytes: Vec<u8> = snapshot.into();
+        let log = SessionLog::load(bytes, Trust::Validated)?;
+        state.stamp = stamp;
+        let leaf = log.leaf().map(|ix| log.entry_id(ix));
+        state.content_leaf.clone_from(&leaf);
+        state.leaf = leaf;
+        state.migration = log.disk_form().migration;
+        state.extent = log.extent();
+        state.fresh.clear();
+        state.known = known_ids(&log);
+        Ok(log)
+    }
+
+    /// Writes entries: all of them, or none. Blocks; see [`commit`](Self::commit).
+    ///
+    /// `log` is only read to bring an old file into today's form.
+    pub(crate) fn commit_now(
+        &self,
+        log: Option<&SessionLog>,
+        group: &Group,
+    ) -> Result<Committed, CommitError> {
+        let mut wait = Duration::from_millis(10);
+        for _ in 1..TRIES {
+            match self.try_commit(log, group) {
+                Err(error) if error.may_pass() => {
+                    tracing::warn!(%error, "a commit is tried again");
+                    std::thread::sleep(wait);
+                    wait *= 4;
+                }
+                outcome => return outcome,
+            }
+        }
+        self.try_commit(log, group)
+    }
+
+    /// Writes entries without holding up the runtime. A commit that has begun is finished, whoever waits for it.
+    pub(crate) async fn commit(
+        self: &Arc<Self>,
+        log: &Arc<SessionLog>,
+        group: Group,
+    ) -> Result<Committed, CommitError> {
+        let (journal, log) = (Arc::clone(self), Arc::clone(log));
+        tokio::task::spawn_blocking(move || journal.commit_now(Some(&log), &group))
+            .await
+            .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+    }
+
+    /// Writes bookkeeping entries, for whoever does not hold the log: the session has today's form already, or an
+    /// operation that holds the log has to bring it there first.
+    pub(crate) async fn commit_books(self: &Arc<Self>, group: Group) -> Result<Committed, CommitError> {
+        let journal = Arc::clone(self);
+        tokio::task::spawn_blocking(move || {
+            let migrated = journal.state().migration == Migration::NotNeeded;
+            let log = if migrated { None } else { journal.load().ok() };
+            match log {
+                Some(log) => journal.commit_now(Some(&log), &group),
+                None => journal.commit_now(None, &group),
+            }
+        })
+        .await
+        .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+    }
+
+    fn load(&self) -> Result<SessionLog, LoadSessionError> {
+        let bytes: Vec<u8> = self.store.read(&self.path)?.into();
+        Ok(SessionLog::load(bytes, Trust::Validated)?)
+    }
+
+    fn try_commit(&self, log: Option<&SessionLog>, group: &Group) -> Result<Committed, CommitError> {
+        let mut state = self.state();
+        if let Some(planned) = &group.planned_for
+            && *planned != state.content_leaf
+        {
+            return Err(CommitError::Moved);
+        }
+        if group.entries.is_empty() {
+            return Ok(Committed::default());
+        }
+        let timestamp = now_text();
+        let mut before = state.leaf.clone();
+        let mut ids: Vec<EntryId> = Vec::with_capacity(group.entries.len());
+        let mut lines = Vec::with_capacity(group.entries.len());
+        for pending in &group.entries {
+            let id = new_id(&state, &ids);
+            let parent = match &pending.under {
+                Under::Leaf => before,
+                Under::Entry(parent) => parent.clone(),
+            };
+            lines.push(pending.draft.line(&Envelope {
+                id: id.clone(),
+                parent,
+                timestamp: timestamp.clone(),
+            }));
+            before = Some(id.clone());
+            ids.push(id);
+        }
+        let mut writer = self.writer(state.stamp)?;
+        let mut backup = None;
+        match state.migration {
+            Migration::ReadOnly => return Err(CommitError::ReadOnly(self.path.clone())),
+            Migration::Needed => {
+                let text = log
+                    .and_then(SessionLog::to_written_form)
+                    .ok_or_else(|| CommitError::ReadOnly(self.path.clone()))?;
+                backup = Some(writer.rewrite(&mut lines_of(&text), "migrate", SystemTime::now())?);
+                state.migration = Migration::NotNeeded;
+                state.stamp = writer.stamp();
+            }
+            Migration::NotNeeded => {
+                if let Some(label) = group.backup {
+                    backup = Some(writer.backup(label, SystemTime::now())?);
+                }
+            }
+        }
+        let borrowed: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let written = writer.append_group(&borrowed);
+        state.stamp = writer.stamp();
+        written?;
+        if !group.bookkeeping {
+            state.content_leaf.clone_from(&before);
+        }
+        state.leaf = before;
+        state.fresh.extend(lines);
+        state.known.extend(ids.iter().map(|id| Box::from(id.as_str())));
+        Ok(Committed { ids, backup })
+    }
+
+    fn writer(&self, stamp: Stamp) -> Result<SessionWriter, OpenError> {
+        self.store.open(
+            &self.path,
+            &OpenOptions {
+                owner: Owner::this_process(),
+                now: SystemTime::now(),
+                expected: Expected::Exactly(stamp),
+            },
+        )
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An id that no entry has. Of a file whose beginning was not read, longer ones make sure.
+fn new_id(state: &State, group: &[EntryId]) -> EntryId {
+    if state.extent != Extent::Whole {
+        return EntryId::from(uuid::Uuid::now_v7().simple().to_string());
+    }
+    fresh_id(|id| state.known.contains(id) || group.iter().any(|own| own.as_str() == id))
+}
+
+fn known_ids(log: &SessionLog) -> FxHashSet<Box<str>> {
+    match log.extent() {
+        Extent::Whole => log.entries().map(|ix| Box::from(log.id(ix))).collect(),
+        Extent::Tail { .. } => FxHashSet::default(),
+    }
+}
+
+/// The lines of a text that a file is made of; blank ones are left out.
+fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|b| *b == b'\n').filter(|line| !line.is_empty())
+}
+
+/// A new id of 8 hexadecimal digits that is not taken, as pi makes them.
+fn fresh_id(taken: impl Fn(&str) -> bool) -> EntryId {
+    for _ in 0..100 {
+        let id = uuid::Uuid::new_v4().simple().to_string();
+        if let Some(id) = id.get(..8).filter(|id| !taken(id)) {
+            return id.into();
+        }
+    }
+    EntryId::from(uuid::Uuid::new_v4().simple().to_string())
+}
+
+/// The time as session files write it.
+pub(crate) fn now_text() -> String {
+    jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%S%.3fZ")
+        .to_string()
+}
+
+/// The time as messages record it.
+pub(crate) fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}

@@ -1,0 +1,479 @@
+//! A run of the agent, and what keeps it going: retries, maintenance, waiting messages (spec "Orchestrator and clients",
+//! 1.3, 1.5 and 2).
+//!
+//! Everything happens in one task, one step after the other: when [`Core::drive`] returns, nothing is left to happen.
+
+use std::time::Duration;
+
+use foldline_compaction_core::decide::{Boundary, Guard};
+use foldline_llm_client::LlmError;
+use foldline_session_model::model_call::{InputBlock, StopReason, Usage};
+use foldline_session_model::{EntryId, Tokens};
+
+use crate::ask::{Answer, estimate, media_bytes, newest_picture};
+use crate::continuation::Continuation;
+use crate::core::{Core, context};
+use crate::event::{Event, NoticeLevel, RunEnd};
+use crate::journal::{CommitError, now_ms};
+use crate::maintenance::Maintained;
+use crate::message::{self, Speaker};
+use crate::queue::{Delivery, Queued};
+use crate::retry::{AfterFailure, Facts, Fallback, Media, Shown, after_failure};
+use crate::shared::{Lease, Part};
+use crate::tool_calls::AfterCalls;
+
+/// Something to say to the model.
+#[derive(Clone, Debug)]
+pub(crate) struct Input {
+    pub(crate) speaker: Speaker,
+    pub(crate) blocks: Vec<InputBlock<'static>>,
+    /// The waiting message that it delivers.
+    pub(crate) queued_id: Option<String>,
+}
+
+impl Input {
+    pub(crate) fn user(blocks: Vec<InputBlock<'static>>) -> Self {
+        Self {
+            speaker: Speaker::User,
+            blocks,
+            queued_id: None,
+        }
+    }
+}
+
+impl From<Queued> for Input {
+    fn from(message: Queued) -> Self {
+        Self {
+            queued_id: Some(message.id),
+            ..Self::user(message.blocks)
+        }
+    }
+}
+
+/// What a run begins with.
+#[derive(Debug)]
+pub(crate) enum Start {
+    /// A prompt.
+    Prompt(Vec<InputBlock<'static>>),
+    /// The context as it is.
+    Continue,
+    /// The messages that wait.
+    Queue,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+pub struct RunReport {
+    /// How.
+    pub end: RunEnd,
+    /// The last answer.
+    pub answer: Option<FinalAnswer>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// How many requests it made, those of maintenance not counted.
+    pub requests: u32,
+}
+
+/// The last answer of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FinalAnswer {
+    /// Its entry.
+    pub entry_id: EntryId,
+    /// Its text.
+    pub text: String,
+    /// How it ended.
+    pub stop: StopReason,
+    /// What it cost.
+    pub usage: Usage,
+}
+
+/// What one pass of requests and tools came to.
+enum Ran {
+    Done,
+    Failed {
+        error: LlmError,
+        shown: Shown,
+    },
+    Cancelled,
+    /// A request that cannot be made, or was not, and why.
+    Refused(String),
+}
+
+/// What follows a pass.
+enum Next {
+    Again(Vec<Input>),
+    End(RunEnd, Option<String>),
+}
+
+/// A run in progress.
+struct Driving {
+    retries: u32,
+    /// A retry was announced and its end was not.
+    retrying: bool,
+    media: Media,
+    answer: Option<FinalAnswer>,
+    requests: u32,
+}
+
+impl Core {
+    /// Runs the agent until nothing is left to do.
+    pub(crate) async fn drive(&mut self, lease: &Lease, start: Start) -> RunReport {
+        self.shared.emit(Event::AgentStart);
+        let mut driving = Driving {
+            retries: 0,
+            retrying: false,
+            media: Media::Whole,
+            answer: None,
+            requests: 0,
+        };
+        let (end, error) = match self.steps(lease, start, &mut driving).await {
+            Ok(end) => end,
+            Err(error) => {
+                let text = error.to_string();
+                self.shared.events.notice(
+                    NoticeLevel::Error,
+                    Some("session"),
+                    format!("The session could not be written: {text}"),
+                );
+                (RunEnd::Failed, Some(text))
+            }
+        };
+        self.end_retry(&mut driving, end == RunEnd::Completed, error.clone());
+        self.end_fallback(end == RunEnd::Completed, error.clone());
+        self.shared.emit(Event::AgentEnd { stop_reason: end });
+        self.shared.emit(Event::AgentSettled);
+        RunReport {
+            end,
+            answer: driving.answer,
+            error,
+            requests: driving.requests,
+        }
+    }
+
+    async fn steps(
+        &mut self,
+        lease: &Lease,
+        start: Start,
+        driving: &mut Driving,
+    ) -> Result<(RunEnd, Option<String>), CommitError> {
+        let mut inputs = match start {
+            Start::Prompt(blocks) => vec![Input::user(blocks)],
+            Start::Continue => Vec::new(),
+            Start::Queue => self.waiting(),
+        };
+        self.new_turn(&inputs);
+        if !inputs.is_empty() {
+            let pending: Tokens = inputs.iter().map(|input| estimate(&input.blocks)).sum();
+            // What goes wrong here never blocks the prompt: the request itself will tell.
+            let _ = self.maintain(lease, Boundary::BeforePrompt, pending).await;
+        }
+        loop {
+            let ran = self.pass(lease, std::mem::take(&mut inputs), driving).await?;
+            match self.after_pass(lease, ran, driving).await? {
+                Next::Again(next) => {
+                    self.new_turn(&next);
+                    inputs = next;
+                }
+                Next::End(end, error) => return Ok((end, error)),
+            }
+        }
+    }
+
+    /// A user's message begins a turn: it has its own recovery, and the model that the user chose.
+    fn new_turn(&mut self, inputs: &[Input]) {
+        if inputs.iter().any(|input| input.speaker == Speaker::User) {
+            self.live.overflow_guard = Guard::Armed;
+            self.live.media_budget = None;
+            self.end_fallback(true, None);
+        }
+    }
+
+    /// The messages whose turn it is, in the order in which they were accepted.
+    fn waiting(&self) -> Vec<Input> {
+        let messages = self.shared.queues().next_any();
+        messages.into_iter().map(Input::from).collect()
+    }
+
+    fn steering(&self) -> Vec<Input> {
+        let messages = self.shared.queues().next(Delivery::Steer);
+        messages.into_iter().map(Input::from).collect()
+    }
+
+    /// Requests and tools until the model is done and nothing waits.
+    async fn pass(
+        &mut self,
+        lease: &Lease,
+        mut inputs: Vec<Input>,
+        driving: &mut Driving,
+    ) -> Result<Ran, CommitError> {
+        let mut responded = false;
+        let mut turn_index = 0;
+        loop {
+            self.shared.emit(Event::TurnStart { turn_index });
+            let steered = responded && inputs.iter().any(|input| input.speaker == Speaker::User);
+            if steered {
+                self.new_turn(&inputs);
+            }
+            for input in inputs.drain(..) {
+                self.deliver(input).await?;
+            }
+            if lease.is_cancelled() {
+                return Ok(Ran::Cancelled);
+            }
+            if responded {
+                match self
+                    .maintain(lease, Boundary::BetweenRequests, Tokens::ZERO)
+                    .await
+                {
+                    Maintained::Stop(text) => return Ok(Ran::Refused(text)),
+                    Maintained::Cancelled => return Ok(Ran::Cancelled),
+                    Maintained::Nothing | Maintained::Compacted(_) => {}
+                }
+            }
+            driving.requests += 1;
+            let answer = self.ask(&lease.cancel).await?;
+            let (calls, results) = match answer {
+                Answer::Impossible(text) => return Ok(Ran::Refused(text)),
+                Answer::Cancelled => {
+                    self.shared.emit(Event::TurnEnd {
+                        turn_index,
+                        tool_results: 0,
+                    });
+                    return Ok(Ran::Cancelled);
+                }
+                Answer::Failed { error, shown, .. } => {
+                    self.shared.emit(Event::TurnEnd {
+                        turn_index,
+                        tool_results: 0,
+                    });
+                    return Ok(Ran::Failed { error, shown });
+                }
+                Answer::Whole {
+                    entry,
+                    stop,
+                    calls,
+                    text,
+                    usage,
+                } => {
+                    driving.answer = Some(FinalAnswer {
+                        entry_id: entry,
+                        text,
+                        stop,
+                        usage,
+                    });
+                    self.end_retry(driving, true, None);
+                    driving.retries = 0;
+                    let results = self.run_calls(&calls, &lease.cancel).await?;
+                    (calls.len(), results)
+                }
+            };
+            responded = true;
+            self.shared.emit(Event::TurnEnd {
+                turn_index,
+                tool_results: calls,
+            });
+            if lease.is_cancelled() {
+                return Ok(Ran::Cancelled);
+            }
+            inputs = self.steering();
+            let asks_again = calls > 0 && results == AfterCalls::Continue;
+            if !asks_again && inputs.is_empty() {
+                inputs = self.waiting();
+                if inputs.is_empty() {
+                    return Ok(Ran::Done);
+                }
+            }
+            turn_index += 1;
+        }
+    }
+
+    /// Puts a message into the session. From then on it does not wait any more.
+    async fn deliver(&mut self, input: Input) -> Result<(), CommitError> {
+        let role = input.speaker.role();
+        self.shared.emit(Event::MessageStart { role });
+        let draft = message::input(input.speaker, &input.blocks, input.queued_id.as_deref(), now_ms());
+        let entry_id = self.append(draft).await?;
+        if let Some(id) = &input.queued_id {
+            self.shared.queues().delivered(id);
+            self.shared.emit_queues();
+        }
+        self.shared.emit(Event::MessageEnd {
+            role,
+            entry_id,
+            text: message::text_of(&input.blocks),
+            usage: None,
+            error_message: None,
+        });
+        Ok(())
+    }
+
+    /// What follows a pass: nothing, the same request again, maintenance, waiting messages.
+    async fn after_pass(
+        &mut self,
+        lease: &Lease,
+        ran: Ran,
+        driving: &mut Driving,
+    ) -> Result<Next, CommitError> {
+        let failed = match ran {
+            Ran::Cancelled => return Ok(Next::End(RunEnd::Cancelled, None)),
+            Ran::Refused(text) => return Ok(Next::End(RunEnd::Failed, Some(text))),
+            Ran::Done => None,
+            Ran::Failed { error, shown } => {
+                let facts = Facts {
+                    retries: driving.retries,
+                    shown,
+                    fallback: self.fallback(),
+                    media: driving.media,
+                    random: random(),
+                };
+                match after_failure(&error, &facts, &self.options.settings.retry) {
+                    AfterFailure::Cancelled => return Ok(Next::End(RunEnd::Cancelled, None)),
+                    AfterFailure::Retry { attempt, delay } => {
+                        return self.wait_and_retry(lease, &error, attempt, delay, driving).await;
+                    }
+                    AfterFailure::WithoutMedia(entry) => {
+                        driving.media = Media::Reduced;
+                        if self.leave_media_out(entry) {
+                            return Ok(Next::Again(Vec::new()));
+                        }
+                    }
+                    AfterFailure::LessMedia => {
+                        driving.media = Media::Reduced;
+                        if self.halve_media() {
+                            return Ok(Next::Again(Vec::new()));
+                        }
+                    }
+                    AfterFailure::NextModel => {
+                        self.next_model(&error);
+                        driving.retries = 0;
+                        return Ok(Next::Again(Vec::new()));
+                    }
+                    AfterFailure::Maintain | AfterFailure::GiveUp => {}
+                }
+                Some(error.to_string())
+            }
+        };
+        self.end_retry(driving, failed.is_none(), failed.clone());
+        let ended = |failed: Option<String>| match failed {
+            None => Next::End(RunEnd::Completed, None),
+            Some(error) => Next::End(RunEnd::Failed, Some(error)),
+        };
+        match self.maintain(lease, Boundary::AfterRun, Tokens::ZERO).await {
+            Maintained::Cancelled if lease.is_cancelled() => Ok(Next::End(RunEnd::Cancelled, None)),
+            Maintained::Stop(text) => Ok(Next::End(RunEnd::Failed, Some(text))),
+            Maintained::Nothing | Maintained::Cancelled => Ok(match self.waiting() {
+                waiting if failed.is_none() && !waiting.is_empty() => Next::Again(waiting),
+                _ => ended(failed),
+            }),
+            Maintained::Compacted(follow) => match follow {
+                Continuation::Retry => Ok(Next::Again(Vec::new())),
+                Continuation::Deliver => Ok(match self.waiting() {
+                    waiting if waiting.is_empty() => ended(failed),
+                    waiting => Next::Again(waiting),
+                }),
+                Continuation::AutoContinue => Ok(self
+                    .auto_continue()
+                    .map_or_else(|| ended(failed), |input| Next::Again(vec![input]))),
+                Continuation::Stop(_) => Ok(ended(failed)),
+            },
+        }
+    }
+
+    async fn wait_and_retry(
+        &mut self,
+        lease: &Lease,
+        error: &LlmError,
+        attempt: u32,
+        delay: Duration,
+        driving: &mut Driving,
+    ) -> Result<Next, CommitError> {
+        driving.retries = attempt;
+        driving.retrying = true;
+        self.shared.emit(Event::AutoRetryStart {
+            attempt,
+            max_attempts: self.options.settings.retry.max_retries,
+            delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+            error_message: error.to_string(),
+        });
+        let part = lease.part(Part::Retry);
+        let cancelled = tokio::select! {
+            biased;
+            () = part.token.cancelled() => true,
+            () = tokio::time::sleep(delay) => false,
+        };
+        drop(part);
+        if !cancelled {
+            return Ok(Next::Again(Vec::new()));
+        }
+        self.end_retry(driving, false, Some("Retry cancelled".to_owned()));
+        Ok(if lease.is_cancelled() {
+            Next::End(RunEnd::Cancelled, None)
+        } else {
+            Next::End(RunEnd::Failed, Some(error.to_string()))
+        })
+    }
+
+    /// Says how retries ended, if any was announced.
+    fn end_retry(&self, driving: &mut Driving, success: bool, final_error: Option<String>) {
+        if std::mem::take(&mut driving.retrying) {
+            self.shared.emit(Event::AutoRetryEnd {
+                success,
+                attempt: driving.retries,
+                final_error: if success { None } else { final_error },
+            });
+        }
+    }
+
+    fn fallback(&self) -> Fallback {
+        if self.live.fallback < self.options.models.fallbacks.len() {
+            Fallback::Available
+        } else {
+            Fallback::None
+        }
+    }
+
+    /// Moves to the next model for the rest of the turn.
+    fn next_model(&mut self, error: &LlmError) {
+        let from = self.model_ref();
+        self.live.fallback += 1;
+        self.shared.emit(Event::ModelFallbackStart {
+            from: from.map(|model| model.to_string()).unwrap_or_default(),
+            to: self
+                .model_ref()
+                .map(|model| model.to_string())
+                .unwrap_or_default(),
+            reason: error.to_string(),
+        });
+    }
+
+    /// Returns to the model that the user chose.
+    fn end_fallback(&mut self, success: bool, final_error: Option<String>) {
+        if std::mem::take(&mut self.live.fallback) > 0 {
+            self.shared.emit(Event::ModelFallbackEnd {
+                success,
+                final_error: if success { None } else { final_error },
+            });
+        }
+    }
+
+    /// Leaves the pictures of an entry out from now on; of the newest one with pictures, if the provider did not say
+    /// which it was. Says whether that changes anything.
+    fn leave_media_out(&mut self, entry: Option<EntryId>) -> bool {
+        let found = entry.or_else(|| newest_picture(&context(&self.log, self.options.profile).ok()?));
+        found.is_some_and(|entry| self.live.without_media.insert(entry))
+    }
+
+    /// Halves what pictures may take. Says whether there are any.
+    fn halve_media(&mut self) -> bool {
+        let bytes = context(&self.log, self.options.profile).map_or(0, |context| media_bytes(&context));
+        self.live.media_budget = Some(bytes / 2);
+        bytes > 0
+    }
+}
+
+/// A random number, at least 0 and below 1.
+fn random() -> f64 {
+    let bits = u32::try_from(uuid::Uuid::new_v4().as_u128() >> 96).unwrap_or(0);
+    f64::from(bits) / (f64::from(u32::MAX) + 1.0)
+}
