@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use foldline_llm_client::{LlmError, LlmEvent};
+use foldline_llm_client::{LlmError, LlmEvent, ReplaySafety};
 use foldline_session_model::fold::Context;
 use foldline_session_model::llm::{TrailingCalls, Wrappers};
 use foldline_session_model::model_call::{
@@ -18,7 +18,6 @@ use crate::core::{Core, context};
 use crate::event::{Delta, Event};
 use crate::journal::{CommitError, now_ms};
 use crate::message;
-use crate::retry::Shown;
 
 /// What stands in the place of a picture that a provider refused, or for which a request has no room.
 const NO_PICTURE: &str = "[A picture was left out here: the provider did not take it.]";
@@ -35,11 +34,7 @@ pub(crate) enum Answer {
         usage: Usage,
     },
     /// A failure, in the session too.
-    Failed {
-        entry: EntryId,
-        error: LlmError,
-        shown: Shown,
-    },
+    Failed { error: LlmError, replay: ReplaySafety },
     /// The run was cancelled; what had arrived is in the session.
     Cancelled,
     /// There is nothing to ask, or nobody.
@@ -135,11 +130,7 @@ impl Core {
             }
         };
         drop(log);
-        let shown = if shown.into_inner() {
-            Shown::Something
-        } else {
-            Shown::Nothing
-        };
+        let streamed = shown.into_inner();
         let profile = model.profile();
         match outcome {
             Ok(reply) => {
@@ -182,9 +173,10 @@ impl Core {
                         ..*partial
                     },
                 );
-                let shown = match shown {
-                    Shown::Nothing if !reply.is_empty() => Shown::Something,
-                    shown => shown,
+                let replay = if streamed || !reply.is_empty() {
+                    ReplaySafety::ContentShown
+                } else {
+                    ReplaySafety::Safe
                 };
                 let text = error.to_string();
                 let draft = message::assistant(&reply, profile, Some(&text), now_ms());
@@ -199,8 +191,8 @@ impl Core {
                 if error.class == ErrorClass::Cancelled {
                     return Ok(Answer::Cancelled);
                 }
-                self.live.last_failure = Some((entry.clone(), error.class.clone()));
-                Ok(Answer::Failed { entry, error, shown })
+                self.live.last_failure = Some((entry, error.class.clone()));
+                Ok(Answer::Failed { error, replay })
             }
         }
     }
@@ -241,7 +233,7 @@ pub(crate) fn media_bytes(context: &Context<'_>) -> usize {
         .items
         .iter()
         .filter_map(|item| item.message.content())
-        .flat_map(|content| content.blocks());
+        .flat_map(foldline_session_model::message::Content::blocks);
     blocks
         .map(|block| match block {
             foldline_session_model::message::Block::Image { data, .. } => data.len(),

@@ -26,7 +26,7 @@ use crate::core::{Core, PlannerChoice, context};
 use crate::event::{
     CompactionAction, CompactionEnd, CompactionResult, CompactionStart, Event, OperationOutcome, reason_name,
 };
-use crate::journal::{CommitError, Group, Pending};
+use crate::journal::{CommitError, Group, Pending, PlannedFor};
 use crate::shared::{Lease, Part};
 use crate::state_lines;
 
@@ -393,7 +393,7 @@ impl Core {
         planned.draft.details = with_member(&planned.draft.details, "foldline", &record);
         let group = Group {
             entries: vec![Pending::from(EntryDraft::compaction(&planned.draft))],
-            planned_for: Some(self.shared.journal.content_leaf()),
+            planned_for: PlannedFor::Leaf(self.shared.journal.content_leaf()),
             backup: Some("compact"),
             bookkeeping: false,
         };

@@ -8,7 +8,7 @@ use foldline_compaction_core::accounting::{ContextSize, Limits};
 use foldline_compaction_core::decide::{Breaker, Guard};
 use foldline_compaction_core::settings::CompactionSettings;
 use foldline_compaction_core::verbatim::Parameters;
-use foldline_llm_client::LanguageModel;
+use foldline_llm_client::{EndpointPlace, LanguageModel, RetryPolicy};
 use foldline_pruning::Policy;
 use foldline_session_model::fold::{Context, FoldError, Profile};
 use foldline_session_model::log::{Migration, SessionLog};
@@ -21,7 +21,6 @@ use rustc_hash::FxHashSet;
 use crate::hooks::HookRunner;
 use crate::journal::{CommitError, Committed, Group, LoadSessionError, Pending};
 use crate::queue::{QueueMode, queued_entry};
-use crate::retry::RetrySettings;
 use crate::shared::Shared;
 use crate::tool::Tool;
 use crate::work::WorkState;
@@ -36,6 +35,8 @@ pub struct Models {
     pub fallbacks: Vec<Arc<dyn LanguageModel>>,
     /// Models that summarise when the current one cannot, in order.
     pub summarisers: Vec<Arc<dyn LanguageModel>>,
+    /// Where the current model is.
+    pub place: EndpointPlace,
     /// A model with a larger window, to move to before anything is compacted.
     pub promotion: Option<Arc<dyn LanguageModel>>,
 }
@@ -50,7 +51,7 @@ pub struct SessionSettings {
     /// `branchSummary.reserveTokens`.
     pub branch_reserve: Tokens,
     /// `retry.*`.
-    pub retry: RetrySettings,
+    pub retry: RetryPolicy,
     /// Limits of maintenance calls.
     pub maintenance_budget: Duration,
     /// What tool output may be pruned.
@@ -73,7 +74,7 @@ impl Default for SessionSettings {
             compaction: CompactionSettings::default(),
             lines: LineSettings::default(),
             branch_reserve: Tokens(16_384),
-            retry: RetrySettings::default(),
+            retry: RetryPolicy::TURN,
             maintenance_budget: Duration::from_secs(600),
             pruning: Policy::default(),
             steering: QueueMode::OneAtATime,
@@ -145,7 +146,7 @@ impl Default for SessionOptions {
             models: Models::default(),
             reasoning: ReasoningEffort::Unset,
             settings: SessionSettings::default(),
-            hooks: HookRunner::default(),
+            hooks: HookRunner,
             work: Arc::new(crate::work::NoWork),
             cwd: PathBuf::from("."),
             profile: Profile::Auto,

@@ -118,12 +118,22 @@ impl From<Append> for Pending {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
     pub(crate) entries: Vec<Pending>,
-    /// The entry that the plan was made for, if there was a plan. Bookkeeping that came after it is no obstacle.
-    pub(crate) planned_for: Option<Option<EntryId>>,
+    /// What the entries were planned on. Bookkeeping that came after it is no obstacle.
+    pub(crate) planned_for: PlannedFor,
     /// What a backup is made for.
     pub(crate) backup: Option<&'static str>,
     /// The entries only keep books: they change nothing that a plan depends on.
     pub(crate) bookkeeping: bool,
+}
+
+/// What entries were planned on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum PlannedFor {
+    /// They do not depend on what the session held.
+    #[default]
+    Anything,
+    /// The session as it was with this leaf.
+    Leaf(Option<EntryId>),
 }
 
 /// What a commit did.
@@ -328,7 +338,7 @@ impl Journal {
 
     fn try_commit(&self, log: Option<&SessionLog>, group: &Group) -> Result<Committed, CommitError> {
         let mut state = self.state();
-        if let Some(planned) = &group.planned_for
+        if let PlannedFor::Leaf(planned) = &group.planned_for
             && *planned != state.content_leaf
         {
             return Err(CommitError::Moved);

@@ -22,7 +22,6 @@ use crate::continuation::{
 };
 use crate::core::{Core, context};
 use crate::event::{CompactionAction, CompactionEnd, Event, NoticeLevel, OperationOutcome};
-use crate::journal::{Group, Pending};
 use crate::message::Speaker;
 use crate::run::Input;
 use crate::shared::Lease;
@@ -494,22 +493,6 @@ impl Core {
         false
     }
 
-    /// The words that set unfinished work going, if there is any at this moment.
-    pub(crate) fn auto_continue(&self) -> Option<Input> {
-        let prompts = foldline_compaction_core::prompts::Prompts::default();
-        let text = prompts
-            .render(
-                foldline_compaction_core::prompts::Prompt::AutoContinue,
-                &foldline_compaction_core::prompts::Variables::default(),
-            )
-            .ok()?;
-        Some(Input {
-            speaker: Speaker::Developer,
-            blocks: vec![foldline_session_model::model_call::InputBlock::Text(text.into())],
-            queued_id: None,
-        })
-    }
-
     /// An overflow that stays. Told once; the same request is not sent again.
     fn unresolved(&mut self, unresolved: Unresolved) -> Maintained {
         let text = match unresolved {
@@ -565,22 +548,6 @@ impl Core {
     pub(crate) async fn idle(&mut self, lease: &Lease) -> Maintained {
         self.maintain(lease, Boundary::Idle, Tokens::ZERO).await
     }
-
-    /// Writes a mask entry by hand.
-    pub(crate) async fn commit_planned(
-        &mut self,
-        entry: Pending,
-        backup: Option<&'static str>,
-    ) -> Result<crate::journal::Committed, crate::journal::CommitError> {
-        let planned_for = Some(self.shared.journal.content_leaf());
-        self.commit(Group {
-            entries: vec![entry],
-            planned_for,
-            backup,
-            bookkeeping: false,
-        })
-        .await
-    }
 }
 
 fn stop_of(stop: StopReason) -> Option<foldline_session_model::model_call::StopReason> {
@@ -601,7 +568,7 @@ fn emergency(context: &Context<'_>) -> Option<EmergencyReason> {
         .items
         .iter()
         .filter_map(|item| item.message.content())
-        .flat_map(|content| content.texts())
+        .flat_map(foldline_session_model::message::Content::texts)
         .map(str::len)
         .sum();
     let bytes = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
@@ -610,5 +577,21 @@ fn emergency(context: &Context<'_>) -> Option<EmergencyReason> {
         message_count: bytes(context.items.len()),
         image_bytes: bytes(media_bytes(context)),
         ..ResourceSample::default()
+    })
+}
+
+/// The words that set unfinished work going.
+pub(crate) fn auto_continue() -> Option<Input> {
+    let prompts = foldline_compaction_core::prompts::Prompts::default();
+    let text = prompts
+        .render(
+            foldline_compaction_core::prompts::Prompt::AutoContinue,
+            &foldline_compaction_core::prompts::Variables::default(),
+        )
+        .ok()?;
+    Some(Input {
+        speaker: Speaker::Developer,
+        blocks: vec![foldline_session_model::model_call::InputBlock::Text(text.into())],
+        queued_id: None,
     })
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use foldline_compaction_core::decide::{Boundary, Guard};
-use foldline_llm_client::LlmError;
+use foldline_llm_client::{LlmError, ReplaySafety};
 use foldline_session_model::model_call::{InputBlock, StopReason, Usage};
 use foldline_session_model::{EntryId, Tokens};
 
@@ -15,10 +15,10 @@ use crate::continuation::Continuation;
 use crate::core::{Core, context};
 use crate::event::{Event, NoticeLevel, RunEnd};
 use crate::journal::{CommitError, now_ms};
-use crate::maintenance::Maintained;
+use crate::maintenance::{Maintained, auto_continue};
 use crate::message::{self, Speaker};
 use crate::queue::{Delivery, Queued};
-use crate::retry::{AfterFailure, Facts, Fallback, Media, Shown, after_failure};
+use crate::retry::{AfterFailure, Facts, Fallback, Media, after_failure};
 use crate::shared::{Lease, Part};
 use crate::tool_calls::AfterCalls;
 
@@ -93,7 +93,7 @@ enum Ran {
     Done,
     Failed {
         error: LlmError,
-        shown: Shown,
+        replay: ReplaySafety,
     },
     Cancelled,
     /// A request that cannot be made, or was not, and why.
@@ -242,12 +242,12 @@ impl Core {
                     });
                     return Ok(Ran::Cancelled);
                 }
-                Answer::Failed { error, shown, .. } => {
+                Answer::Failed { error, replay } => {
                     self.shared.emit(Event::TurnEnd {
                         turn_index,
                         tool_results: 0,
                     });
-                    return Ok(Ran::Failed { error, shown });
+                    return Ok(Ran::Failed { error, replay });
                 }
                 Answer::Whole {
                     entry,
@@ -319,10 +319,11 @@ impl Core {
             Ran::Cancelled => return Ok(Next::End(RunEnd::Cancelled, None)),
             Ran::Refused(text) => return Ok(Next::End(RunEnd::Failed, Some(text))),
             Ran::Done => None,
-            Ran::Failed { error, shown } => {
+            Ran::Failed { error, replay } => {
                 let facts = Facts {
                     retries: driving.retries,
-                    shown,
+                    replay,
+                    place: self.options.models.place,
                     fallback: self.fallback(),
                     media: driving.media,
                     random: random(),
@@ -372,9 +373,9 @@ impl Core {
                     waiting if waiting.is_empty() => ended(failed),
                     waiting => Next::Again(waiting),
                 }),
-                Continuation::AutoContinue => Ok(self
-                    .auto_continue()
-                    .map_or_else(|| ended(failed), |input| Next::Again(vec![input]))),
+                Continuation::AutoContinue => {
+                    Ok(auto_continue().map_or_else(|| ended(failed), |input| Next::Again(vec![input])))
+                }
                 Continuation::Stop(_) => Ok(ended(failed)),
             },
         }
@@ -392,7 +393,7 @@ impl Core {
         driving.retrying = true;
         self.shared.emit(Event::AutoRetryStart {
             attempt,
-            max_attempts: self.options.settings.retry.max_retries,
+            max_attempts: u32::try_from(self.options.settings.retry.max_retries).unwrap_or(u32::MAX),
             delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
             error_message: error.to_string(),
         });

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use foldline_compaction_core::accounting::Limits;
 use foldline_compaction_core::redact::redact;
 use foldline_compaction_core::verbatim::diagnostic::{SidecarKind, diagnostic, recovery};
 use foldline_compaction_core::verbatim::{
@@ -56,7 +57,7 @@ impl Core {
         };
         let last = if falls_back(order, ground) {
             LastRung::ModelFree {
-                limit: ground.limits.as_ref().map(|limits| limits.window()),
+                limit: ground.limits.as_ref().map(Limits::window),
             }
         } else {
             LastRung::Fail
@@ -139,7 +140,7 @@ impl Core {
     /// The last rung: whatever fits, without a model.
     pub(super) async fn lines_without_model(&self, ground: &Ground) -> Result<Planned, NotPlanned> {
         let input = ground.clone();
-        let limit = ground.limits.as_ref().map(|limits| limits.window());
+        let limit = ground.limits.as_ref().map(Limits::window);
         let stand = on_thread(move || {
             let query = context(&input.log, input.profile)
                 .ok()
