@@ -18,6 +18,10 @@ mod run;
 mod session;
 mod shared;
 mod state_lines;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 mod tool_calls;
 pub mod work;
 

@@ -166,7 +166,7 @@ impl Core {
         if !inputs.is_empty() {
             let pending: Tokens = inputs.iter().map(|input| estimate(&input.blocks)).sum();
             // What goes wrong here never blocks the prompt: the request itself will tell.
-            let _ = self.maintain(lease, Boundary::BeforePrompt, pending).await;
+            drop(self.maintain(lease, Boundary::BeforePrompt, pending).await);
         }
         loop {
             let ran = self.pass(lease, std::mem::take(&mut inputs), driving).await?;

@@ -461,7 +461,7 @@ impl AgentSession {
                 Err(holder @ OperationKind::Compact) => {
                     // Compaction of the idle session: nobody waits for it.
                     if !self.shared.is_running(Part::Compaction) {
-                        return Err(self.busy(OperationKind::Compact, holder));
+                        return Err(busy(OperationKind::Compact, holder));
                     }
                     if let Some(current) = &mut *self.shared.current() {
                         current.takeover = true;
@@ -470,7 +470,7 @@ impl AgentSession {
                     self.shared.wait_for_idle().await;
                 }
                 Err(OperationKind::Edit) => self.shared.wait_for_idle().await,
-                Err(holder) => return Err(self.busy(OperationKind::Compact, holder)),
+                Err(holder) => return Err(busy(OperationKind::Compact, holder)),
             }
         }
     }
@@ -624,17 +624,7 @@ impl AgentSession {
     }
 
     pub(crate) fn begin(&self, wanted: OperationKind) -> Result<Lease, SessionError> {
-        self.shared
-            .begin(wanted)
-            .map_err(|holder| self.busy(wanted, holder))
-    }
-
-    fn busy(&self, wanted: OperationKind, holder: OperationKind) -> SessionError {
-        match (wanted, holder) {
-            (OperationKind::Run, OperationKind::Run) => SessionError::AgentBusy,
-            (OperationKind::Run, OperationKind::Handoff) => SessionError::HandoffInProgress,
-            (wanted, holder) => SessionError::Busy { wanted, holder },
-        }
+        self.shared.begin(wanted).map_err(|holder| busy(wanted, holder))
     }
 
     pub(crate) fn core(&self) -> Arc<tokio::sync::Mutex<Core>> {
@@ -673,5 +663,14 @@ impl AgentSession {
                 Err(SessionError::Failed(text))
             }
         }
+    }
+}
+
+/// Why an operation cannot begin.
+fn busy(wanted: OperationKind, holder: OperationKind) -> SessionError {
+    match (wanted, holder) {
+        (OperationKind::Run, OperationKind::Run) => SessionError::AgentBusy,
+        (OperationKind::Run, OperationKind::Handoff) => SessionError::HandoffInProgress,
+        (wanted, holder) => SessionError::Busy { wanted, holder },
     }
 }

@@ -74,7 +74,7 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(journal: Journal, log: &SessionLog) -> Self {
         Self {
-            session_id: log.header().id.to_string(),
+            session_id: log.header().id.clone(),
             model: Mutex::new(None),
             queues: Mutex::new(Queues::of(log)),
             journal: Arc::new(journal),

@@ -1,0 +1,218 @@
+//! A session in memory with a scripted model, for tests.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use foldline_llm_client::testing::{Script, ScriptedModel, WhenEmpty};
+use foldline_session_model::fold::Profile;
+use foldline_session_model::log::{SessionLog, Trust};
+use foldline_session_model::message::Message;
+use foldline_session_model::model_call::{Api, ErrorClass, ModelProfile, ModelRef, Usage};
+use foldline_session_model::{HeaderDraft, Tokens};
+use foldline_session_store::{MemoryStore, SessionStore};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::event::Event;
+use crate::{AgentSession, Models, SessionOptions};
+
+/// The file of every test session.
+pub(crate) const FILE: &str = "/sessions/test.jsonl";
+
+/// A session in memory, what it is asked with, and what it tells.
+pub(crate) struct Rig {
+    pub(crate) session: AgentSession,
+    pub(crate) model: Arc<ScriptedModel>,
+    pub(crate) store: MemoryStore,
+    pub(crate) options: SessionOptions,
+    events: UnboundedReceiver<Arc<Event>>,
+}
+
+/// A model with this window.
+pub(crate) fn profile(name: &str, window: u64) -> ModelProfile {
+    let mut profile = ModelProfile::unknown(
+        ModelRef {
+            provider: "test".to_owned(),
+            id: name.to_owned(),
+        },
+        Api::AnthropicMessages,
+    );
+    profile.context_window = Some(Tokens(window));
+    profile.max_output = Some(Tokens(window / 8));
+    profile
+}
+
+/// What a request with a prompt of this size costs.
+pub(crate) fn used(prompt: u64) -> Usage {
+    Usage::from_parts(Tokens(prompt), Tokens(50), Tokens::ZERO, Tokens::ZERO)
+}
+
+/// A request that does not fit.
+pub(crate) fn overflow() -> Script {
+    Script::failure(
+        ErrorClass::OVERFLOW,
+        "prompt is too long: 250000 tokens > 200000 maximum",
+    )
+}
+
+/// A summary that is good enough to be taken.
+pub(crate) fn summary() -> Script {
+    let text = "## Goal\nBuild the parser.\n## Constraints & Preferences\n- keep it small\n## Progress\n### Done\n- [x] \
+                lexer\n### In Progress\n- [ ] parser\n### Blocked\n- none\n## Key Decisions\n- **Hand-written**: \
+                faster\n## Next Steps\n1. finish the parser\n## Critical Context\n- src/parser.rs\n";
+    Script::reply(text, used(5_000))
+}
+
+/// Options with this model and nothing else.
+pub(crate) fn options(model: &Arc<ScriptedModel>) -> SessionOptions {
+    SessionOptions {
+        system: vec!["You are a careful engineer.".to_owned()],
+        models: Models {
+            current: Some(Arc::clone(model) as _),
+            ..Models::default()
+        },
+        ..SessionOptions::default()
+    }
+}
+
+impl Rig {
+    /// A new session on a model with a window of 200,000 tokens that plays these answers.
+    pub(crate) fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
+        Self::with(200_000, scripts, |_| {})
+    }
+
+    /// The same with another window and changed options.
+    pub(crate) fn with(
+        window: u64,
+        scripts: impl IntoIterator<Item = Script>,
+        change: impl FnOnce(&mut SessionOptions),
+    ) -> Self {
+        let model = Arc::new(ScriptedModel::new(
+            profile("one", window),
+            scripts,
+            WhenEmpty::Fail,
+        ));
+        let mut options = options(&model);
+        change(&mut options);
+        let store = MemoryStore::new();
+        let header = HeaderDraft {
+            id: "test-session".to_owned(),
+            timestamp: "2026-01-01T00:00:00.000Z".to_owned(),
+            cwd: "/work".to_owned(),
+            parent_session: None,
+            title: None,
+        };
+        let session =
+            AgentSession::create(Arc::new(store.clone()), Path::new(FILE), &header, options.clone()).unwrap();
+        let events = session.subscribe();
+        Self {
+            session,
+            model,
+            store,
+            options,
+            events,
+        }
+    }
+
+    /// Opens the session again, as another process would.
+    pub(crate) fn reopen(&mut self) {
+        self.session = AgentSession::open(
+            Arc::new(self.store.clone()),
+            Path::new(FILE),
+            self.options.clone(),
+        )
+        .unwrap();
+        self.events = self.session.subscribe();
+    }
+
+    /// Turns of this many tokens each, without asking the model.
+    pub(crate) async fn filled(self, turns: usize, tokens: usize) -> Self {
+        let core = self.session.core();
+        let mut core = core.lock().await;
+        for turn in 0..turns {
+            let text = format!("turn {turn}: {}", "word ".repeat(tokens));
+            let question = crate::message::input(
+                crate::message::Speaker::User,
+                &[foldline_session_model::model_call::InputBlock::Text(
+                    format!("question {turn}").into(),
+                )],
+                None,
+                0,
+            );
+            core.append(question).await.unwrap();
+            let reply = foldline_llm_client::testing::text_reply(&text);
+            let answer = crate::message::assistant(&reply, self.profile(), None, 0);
+            core.append(answer).await.unwrap();
+        }
+        drop(core);
+        self
+    }
+
+    pub(crate) fn profile(&self) -> &ModelProfile {
+        use foldline_llm_client::LanguageModel as _;
+        self.model.profile()
+    }
+
+    /// What was told since the last call.
+    pub(crate) fn events(&mut self) -> Vec<Arc<Event>> {
+        let mut events = Vec::new();
+        while let Ok(event) = self.events.try_recv() {
+            events.push(event);
+        }
+        events
+    }
+
+    /// The types of what was told since the last call, without the pieces of answers.
+    pub(crate) fn told(&mut self) -> Vec<String> {
+        let events = self.events();
+        let names = events.iter().map(|event| name(event));
+        names
+            .filter(|name| !matches!(name.as_str(), "message_update" | "queue_update"))
+            .collect()
+    }
+
+    /// The file as another process reads it.
+    pub(crate) fn log(&self) -> SessionLog {
+        let bytes: Vec<u8> = self.store.read(Path::new(FILE)).unwrap().into();
+        SessionLog::load(bytes, Trust::Validated).unwrap()
+    }
+
+    /// The bytes of the file.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.store.read(Path::new(FILE)).unwrap().into()
+    }
+
+    /// The context as `role: text` lines, texts cut.
+    pub(crate) fn context(&self) -> Vec<String> {
+        let log = self.log();
+        let context = log
+            .context(&foldline_session_model::tree::Leaf::Last, Profile::Auto)
+            .unwrap();
+        context.messages().map(shown).collect()
+    }
+}
+
+/// The type of an event.
+pub(crate) fn name(event: &Event) -> String {
+    let json = serde_json::to_string(event).unwrap();
+    let (_, rest) = json.split_once("\"type\":\"").unwrap();
+    rest.split('"').next().unwrap().to_owned()
+}
+
+fn shown(message: &Message<'_>) -> String {
+    let text = match message {
+        Message::CompactionSummary(summary) => summary.summary.to_string(),
+        Message::BranchSummary(summary) => summary.summary.to_string(),
+        Message::VerbatimBoundary(boundary) => boundary.text.to_string(),
+        message => message
+            .content()
+            .map(|content| content.texts().collect::<Vec<_>>().join(" "))
+            .unwrap_or_default(),
+    };
+    let text: String = text.chars().take(40).collect();
+    format!("{}: {}", message.role(), text.trim())
+}
+
+/// A path as text.
+pub(crate) fn path(text: &str) -> PathBuf {
+    PathBuf::from(text)
+}

@@ -1,0 +1,10 @@
+//! Sessions from the outside: prompts in, events and a file out.
+
+use foldline_llm_client::testing::Script;
+
+use crate::event::RunEnd;
+use crate::testing::{Rig, overflow, summary, used};
+use crate::{CompactOptions, Prompted};
+
+mod overflow_recovery;
+mod turns;
