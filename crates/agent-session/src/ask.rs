@@ -6,7 +6,7 @@ use foldline_llm_client::{LlmError, LlmEvent, ReplaySafety};
 use foldline_session_model::fold::Context;
 use foldline_session_model::llm::{TrailingCalls, Wrappers};
 use foldline_session_model::model_call::{
-    AssistantBlock, CacheHint, ErrorClass, InputBlock, LlmReply, LlmRequest, MessageContent, Origin,
+    AssistantBlock, CacheHint, ErrorClass, InputBlock, LlmReply, LlmRequest, MessageContent, Origin, RawJson,
     RequestMessage, StopReason, ToolCall, ToolChoice, TransientCause, Usage,
 };
 use foldline_session_model::{EntryId, Tokens};
@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::core::{Core, context};
 use crate::event::{Delta, Event};
+use crate::hooks::{ContextEvent, HookEvent};
 use crate::journal::{CommitError, now_ms};
 use crate::message;
 
@@ -71,18 +72,13 @@ impl Core {
             let view = context.llm_view_for(&wrappers, TrailingCalls::Answer, &origin);
             let messages: Vec<RequestMessage<'_>> =
                 view.iter().map(|message| message.to_request(&log)).collect();
-            let messages = self.with_media(messages);
+            let messages = self.hooked_messages(self.with_media(messages), cancel).await;
             if let Some(id) = repeated_call(&messages) {
                 let text = format!("the call id {id} is in more than one answer; the request was not sent");
                 return Ok(Answer::Impossible(text));
             }
             let request = LlmRequest {
-                system: self
-                    .options
-                    .system
-                    .iter()
-                    .map(|text| Cow::Borrowed(text.as_str()))
-                    .collect(),
+                system: self.system(),
                 messages,
                 tools: self.options.tools.iter().map(|tool| tool.spec()).collect(),
                 tool_choice: ToolChoice::Auto,
@@ -194,6 +190,46 @@ impl Core {
                 self.live.last_failure = Some((entry, error.class.clone()));
                 Ok(Answer::Failed { error, replay })
             }
+        }
+    }
+
+    /// The system text of the next request.
+    fn system(&self) -> Vec<Cow<'_, str>> {
+        match &self.live.system {
+            Some(text) => vec![Cow::Borrowed(text)],
+            None => self
+                .options
+                .system
+                .iter()
+                .map(|text| Cow::Borrowed(text.as_str()))
+                .collect(),
+        }
+    }
+
+    /// The messages of a request as hooks have them. What is no message is left out.
+    async fn hooked_messages<'m>(
+        &self,
+        messages: Vec<RequestMessage<'m>>,
+        cancel: &CancellationToken,
+    ) -> Vec<RequestMessage<'m>> {
+        if !self.options.hooks.wants(HookEvent::Context) {
+            return messages;
+        }
+        let as_json =
+            |message: &RequestMessage<'_>| serde_json::to_string(message).ok().and_then(RawJson::parse);
+        let told: Vec<RawJson<'static>> = messages.iter().filter_map(as_json).collect();
+        let cx = self.hook_context(cancel);
+        let changed = self
+            .options
+            .hooks
+            .context(&cx, || ContextEvent { messages: told })
+            .await;
+        match changed {
+            None => messages,
+            Some(changed) => changed
+                .iter()
+                .filter_map(|message| serde_json::from_str(message.get()).ok())
+                .collect(),
         }
     }
 

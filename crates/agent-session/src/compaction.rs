@@ -1,9 +1,11 @@
 //! One compaction of a session: planned on what was read, asked of models, committed if the session is still the same
 //! (DESIGN, rule 2; spec "Orchestrator and clients", 6 and 7).
 
+mod hooked;
 mod lines;
 mod summary;
 
+pub(crate) use hooked::raw_entry;
 pub(crate) use lines::class_of_text;
 
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use foldline_llm_client::{LanguageModel, RetryPolicy};
 use foldline_session_model::fold::Profile;
 use foldline_session_model::log::SessionLog;
 use foldline_session_model::model_call::{ErrorClass, ReasoningEffort};
-use foldline_session_model::{CompactionDraft, EntryDraft, Tokens};
+use foldline_session_model::{Author, CompactionDraft, EntryDraft, EntryId, Tokens};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +28,7 @@ use crate::core::{Core, PlannerChoice, context};
 use crate::event::{
     CompactionAction, CompactionEnd, CompactionResult, CompactionStart, Event, OperationOutcome, reason_name,
 };
+use crate::hooks::SessionCompactEvent;
 use crate::journal::{CommitError, Group, Pending, PlannedFor};
 use crate::shared::{Lease, Part};
 use crate::state_lines;
@@ -275,17 +278,23 @@ impl Core {
         token: &CancellationToken,
         failures: &mut Vec<String>,
     ) -> Result<Planned, NotPlanned> {
-        let ground = self.ground(order)?;
+        let mut ground = self.ground(order)?;
         let models = if planner == Planner::Model {
             self.candidates()
         } else {
             Vec::new()
         };
+        let parameters = self.parameters(order, &ground);
+        if let Some(planned) = self
+            .ask_hooks(order, action, &parameters, &mut ground, token)
+            .await?
+        {
+            return Ok(planned);
+        }
         let budget = self.options.settings.maintenance_budget;
         let plan = async {
             match action {
                 CompactionAction::VerbatimLines => {
-                    let parameters = self.parameters(order, &ground);
                     self.plan_lines(order, &ground, parameters, models, token, failures)
                         .await
                 }
@@ -393,7 +402,7 @@ impl Core {
         planned.draft.details = with_member(&planned.draft.details, "foldline", &record);
         let group = Group {
             entries: vec![Pending::from(EntryDraft::compaction(&planned.draft))],
-            planned_for: PlannedFor::Leaf(self.shared.journal.content_leaf()),
+            planned_for: PlannedFor::Leaf(self.shared.journal().content_leaf()),
             backup: Some("compact"),
             bookkeeping: false,
         };
@@ -409,6 +418,7 @@ impl Core {
             .into_iter()
             .next()
             .ok_or_else(|| NotPlanned::Failed("nothing was written".to_owned()))?;
+        self.tell_compacted(order, &entry_id, planned.draft.author).await;
         Ok(CompactionResult {
             entry_id,
             first_kept_entry_id: planned.draft.first_kept,
@@ -423,6 +433,27 @@ impl Core {
             backup_path: committed.backup,
             extras: planned.extras,
         })
+    }
+
+    async fn tell_compacted(&self, order: &Order, entry: &EntryId, author: Author) {
+        let Some(raw) = self
+            .log
+            .find(entry.as_str())
+            .and_then(|ix| raw_entry(&self.log, ix))
+        else {
+            return;
+        };
+        let cx = self.hook_context(&CancellationToken::new());
+        self.options
+            .hooks
+            .session_compact(&cx, || SessionCompactEvent {
+                compaction_entry: raw,
+                from_extension: author == Author::Extension,
+                reason: reason_name::name(order.reason),
+                parameters: order.parameters.as_ref(),
+                result: None,
+            })
+            .await;
     }
 
     /// What the newest request had in the provider's cache.
@@ -456,7 +487,7 @@ fn falls_back(order: &Order, ground: &Ground) -> bool {
 }
 
 /// Runs pure work on a thread of its own.
-async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => std::panic::resume_unwind(error.into_panic()),

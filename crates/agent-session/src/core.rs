@@ -1,7 +1,7 @@
 //! The state of a session that one operation at a time works on.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use foldline_compaction_core::accounting::{ContextSize, Limits};
@@ -17,8 +17,9 @@ use foldline_session_model::tokens::{Heuristic, TokenCounter as _};
 use foldline_session_model::tree::Leaf;
 use foldline_session_model::{EntryId, Tokens};
 use rustc_hash::FxHashSet;
+use tokio_util::sync::CancellationToken;
 
-use crate::hooks::HookRunner;
+use crate::hooks::{HookActions, HookContext, HookRunner};
 use crate::journal::{CommitError, Committed, Group, LoadSessionError, Pending};
 use crate::queue::{QueueMode, queued_entry};
 use crate::shared::Shared;
@@ -146,7 +147,7 @@ impl Default for SessionOptions {
             models: Models::default(),
             reasoning: ReasoningEffort::Unset,
             settings: SessionSettings::default(),
-            hooks: HookRunner,
+            hooks: HookRunner::default(),
             work: Arc::new(crate::work::NoWork),
             cwd: PathBuf::from("."),
             profile: Profile::Auto,
@@ -181,6 +182,8 @@ pub(crate) struct Live {
     pub(crate) fallback: usize,
     /// Whether the promotion was tried.
     pub(crate) promoted: bool,
+    /// The system text of this run, if a hook replaced it.
+    pub(crate) system: Option<String>,
 }
 
 /// So many failures in a row switch automatic compaction off (R01).
@@ -197,6 +200,7 @@ impl Live {
             last_failure: None,
             fallback: 0,
             promoted: false,
+            system: None,
         }
     }
 
@@ -210,7 +214,17 @@ impl Live {
 }
 
 impl Core {
-    pub(crate) fn new(shared: Arc<Shared>, log: SessionLog, options: SessionOptions) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, log: SessionLog, mut options: SessionOptions) -> Self {
+        let told = Arc::downgrade(&shared);
+        options.hooks = std::mem::take(&mut options.hooks).with_reporter(Arc::new(move |failure| {
+            if let Some(shared) = told.upgrade() {
+                shared.emit(crate::event::Event::ExtensionError {
+                    extension_path: failure.hook_path.clone(),
+                    event: failure.event.to_string(),
+                    error: failure.error.clone(),
+                });
+            }
+        }));
         let mut queues = shared.queues();
         queues.steer_mode = options.settings.steering;
         queues.follow_up_mode = options.settings.follow_up;
@@ -244,6 +258,16 @@ impl Core {
         Limits::new(window, &self.options.settings.compaction, Tokens::ZERO)
     }
 
+    /// What a hook gets beside its event.
+    pub(crate) fn hook_context(&self, signal: &CancellationToken) -> HookContext {
+        HookContext {
+            session_id: self.shared.session_id(),
+            cwd: Arc::from(self.options.cwd.as_path()),
+            signal: signal.clone(),
+            actions: Arc::new(Actions(Arc::downgrade(&self.shared))),
+        }
+    }
+
     /// What every request costs besides its messages.
     pub(crate) fn overhead(&self) -> Tokens {
         let specs: Vec<_> = self.options.tools.iter().map(|tool| tool.spec()).collect();
@@ -260,7 +284,7 @@ impl Core {
         let stale = self.log.disk_form().migration != Migration::NotNeeded;
         if !stale
             && let Some(log) = Arc::get_mut(&mut self.log)
-            && self.shared.journal.absorb(log).is_ok()
+            && self.shared.journal().absorb(log).is_ok()
         {
             return Ok(());
         }
@@ -270,13 +294,13 @@ impl Core {
 
     /// Reads the whole session again.
     pub(crate) fn reload(&mut self) -> Result<(), LoadSessionError> {
-        self.log = Arc::new(self.shared.journal.reload()?);
+        self.log = Arc::new(self.shared.journal().reload()?);
         Ok(())
     }
 
     /// Writes entries and takes them in.
     pub(crate) async fn commit(&mut self, group: Group) -> Result<Committed, CommitError> {
-        let journal = Arc::clone(&self.shared.journal);
+        let journal = self.shared.journal();
         let committed = journal.commit(&self.log, group).await?;
         if let Err(error) = self.absorb() {
             tracing::error!(%error, "the session could not be read again after a commit");
@@ -325,6 +349,17 @@ impl Core {
     /// The size of a context of this session.
     pub(crate) fn size(&self, context: &Context<'_>, pending: Tokens) -> ContextSize {
         ContextSize::of(context, self.overhead(), pending, &Heuristic)
+    }
+}
+
+/// What hooks may ask of a session.
+struct Actions(Weak<Shared>);
+
+impl HookActions for Actions {
+    fn compact(&self, instructions: Option<String>) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.request_compaction(instructions);
+        }
     }
 }
 

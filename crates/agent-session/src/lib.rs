@@ -1,33 +1,37 @@
 #![doc = include_str!("../README.md")]
 
-pub mod hooks;
-pub mod settings;
-pub mod tool;
-pub mod tools;
 mod ask;
 mod compaction;
 pub mod continuation;
 mod core;
 pub mod event;
+mod handoff;
+pub mod hooks;
 mod journal;
 mod maintenance;
 mod message;
+mod navigate;
 mod queue;
 pub mod retry;
 mod run;
 mod session;
+pub mod settings;
 mod shared;
 mod state_lines;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
+pub mod tool;
 mod tool_calls;
+pub mod tools;
 pub mod work;
 
 pub use compaction::Extras;
 pub use core::{Interrupt, LineSettings, Models, PlannerChoice, SessionOptions, SessionSettings};
+pub use handoff::{HandedOff, HandoffDocument, HandoffOptions};
 pub use journal::{CommitError, LoadSessionError};
+pub use navigate::{BranchSummaryChoice, NavigateOptions, Navigated};
 pub use queue::{Delivery, QueueMode, Queued};
 pub use run::{FinalAnswer, RunReport};
 pub use session::{AgentSession, CompactOptions, Prompt, Prompted, SessionError, SessionState};

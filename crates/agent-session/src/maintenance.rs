@@ -8,6 +8,7 @@ use foldline_compaction_core::decide::{
     Action, Age, AnswerModel, Because, Boundary, Compaction, Guard, LastAnswer, Overflow, Promotion, Prune,
     PruneMinimum, Reason, Snapshot, Then, Unresolved, Urgency, decide,
 };
+use foldline_compaction_core::prompts::{Prompt, Prompts, Variables};
 use foldline_pruning::{Originals, View, plan};
 use foldline_session_model::Tokens;
 use foldline_session_model::fold::Context;
@@ -22,8 +23,10 @@ use crate::continuation::{
 };
 use crate::core::{Core, context};
 use crate::event::{CompactionAction, CompactionEnd, Event, NoticeLevel, OperationOutcome};
+use crate::handoff::HandoffOptions;
 use crate::message::Speaker;
 use crate::run::Input;
+use crate::session::SessionError;
 use crate::shared::Lease;
 use crate::state_lines;
 
@@ -95,6 +98,9 @@ impl Core {
                         .await;
                 }
                 Action::HandOff(reason) => {
+                    if let Some(maintained) = self.hand_off_at(lease, boundary).await {
+                        return maintained;
+                    }
                     // Without a document the context is compacted in the usual way.
                     let due = Compaction {
                         reason,
@@ -307,6 +313,32 @@ impl Core {
                 .shared
                 .events
                 .notice(NoticeLevel::Warning, Some("prune"), error.to_string()),
+        }
+    }
+
+    /// Hands the session off because of a boundary. `None`: there is no document, and the context is to be compacted.
+    async fn hand_off_at(&mut self, lease: &Lease, boundary: Boundary) -> Option<Maintained> {
+        let focus = Prompts::default()
+            .render(Prompt::HandoffFocus, &Variables::default())
+            .ok();
+        let options = HandoffOptions {
+            focus,
+            ..HandoffOptions::default()
+        };
+        match self.hand_off(lease, &options).await {
+            Ok(_) => Some(match boundary {
+                Boundary::AfterRun if self.evidence().shows_unfinished_work() => {
+                    Maintained::Compacted(Continuation::AutoContinue)
+                }
+                _ => Maintained::Nothing,
+            }),
+            Err(SessionError::Cancelled { .. }) => Some(Maintained::Cancelled),
+            Err(error) => {
+                self.shared
+                    .events
+                    .notice(NoticeLevel::Warning, Some("handoff"), error.to_string());
+                None
+            }
         }
     }
 
@@ -582,13 +614,8 @@ fn emergency(context: &Context<'_>) -> Option<EmergencyReason> {
 
 /// The words that set unfinished work going.
 pub(crate) fn auto_continue() -> Option<Input> {
-    let prompts = foldline_compaction_core::prompts::Prompts::default();
-    let text = prompts
-        .render(
-            foldline_compaction_core::prompts::Prompt::AutoContinue,
-            &foldline_compaction_core::prompts::Variables::default(),
-        )
-        .ok()?;
+    let prompts = Prompts::default();
+    let text = prompts.render(Prompt::AutoContinue, &Variables::default()).ok()?;
     Some(Input {
         speaker: Speaker::Developer,
         blocks: vec![foldline_session_model::model_call::InputBlock::Text(text.into())],

@@ -2,9 +2,9 @@
 
 use foldline_session_model::EntryDraft;
 use foldline_session_model::model_call::{
-    AssistantBlock, InputBlock, LlmReply, ModelProfile, RawJson, StopReason, ToolOutcome, Usage,
+    AssistantBlock, Image, InputBlock, LlmReply, ModelProfile, RawJson, StopReason, ToolOutcome, Usage,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::tool::ToolOutput;
@@ -190,4 +190,43 @@ fn assistant_block<'b>(block: &'b AssistantBlock<'_>) -> Block<'b> {
             arguments: call.arguments.raw(),
         },
     }
+}
+
+/// The blocks of a message as a session holds them: a list.
+pub(crate) fn blocks_json(blocks: &[InputBlock<'_>]) -> RawJson<'static> {
+    let blocks: Vec<Block<'_>> = blocks.iter().map(input_block).collect();
+    serde_json::to_string(&blocks)
+        .ok()
+        .and_then(RawJson::parse)
+        .unwrap_or_else(RawJson::empty_object)
+}
+
+/// The blocks of such a list, or of a plain text; `None` if it is neither.
+pub(crate) fn blocks_of_json(json: &RawJson<'_>) -> Option<Vec<InputBlock<'static>>> {
+    #[derive(Deserialize)]
+    #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+    enum Written {
+        Text { text: String },
+        Image { data: String, mime_type: String },
+    }
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Content {
+        Text(String),
+        Blocks(Vec<Written>),
+    }
+    let blocks = match serde_json::from_str(json.get()).ok()? {
+        Content::Text(text) => vec![InputBlock::Text(text.into())],
+        Content::Blocks(blocks) => blocks
+            .into_iter()
+            .map(|block| match block {
+                Written::Text { text } => InputBlock::Text(text.into()),
+                Written::Image { data, mime_type } => InputBlock::Image(Image {
+                    mime_type: mime_type.into(),
+                    data: data.into(),
+                }),
+            })
+            .collect(),
+    };
+    Some(blocks)
 }

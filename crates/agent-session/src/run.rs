@@ -8,12 +8,13 @@ use std::time::Duration;
 use foldline_compaction_core::decide::{Boundary, Guard};
 use foldline_llm_client::{LlmError, ReplaySafety};
 use foldline_session_model::model_call::{InputBlock, StopReason, Usage};
-use foldline_session_model::{EntryId, Tokens};
+use foldline_session_model::{Display, EntryDraft, EntryId, Tokens};
 
 use crate::ask::{Answer, estimate, media_bytes, newest_picture};
 use crate::continuation::Continuation;
 use crate::core::{Core, context};
 use crate::event::{Event, NoticeLevel, RunEnd};
+use crate::hooks::{AgentEndEvent, AgentSettledEvent, BeforeAgentStartEvent, HookEvent};
 use crate::journal::{CommitError, now_ms};
 use crate::maintenance::{Maintained, auto_continue};
 use crate::message::{self, Speaker};
@@ -141,7 +142,23 @@ impl Core {
         };
         self.end_retry(&mut driving, end == RunEnd::Completed, error.clone());
         self.end_fallback(end == RunEnd::Completed, error.clone());
+        self.live.system = None;
         self.shared.emit(Event::AgentEnd { stop_reason: end });
+        let cx = self.hook_context(&lease.cancel);
+        self.options
+            .hooks
+            .agent_end(&cx, || AgentEndEvent {
+                messages: Vec::new(),
+                stop_reason: Some(match end {
+                    RunEnd::Cancelled => "cancelled",
+                    RunEnd::Completed | RunEnd::Failed => "completed",
+                }),
+            })
+            .await;
+        self.options
+            .hooks
+            .agent_settled(&cx, || AgentSettledEvent {})
+            .await;
         self.shared.emit(Event::AgentSettled);
         RunReport {
             end,
@@ -168,7 +185,21 @@ impl Core {
             // What goes wrong here never blocks the prompt: the request itself will tell.
             drop(self.maintain(lease, Boundary::BeforePrompt, pending).await);
         }
+        let prompt: Vec<String> = inputs
+            .iter()
+            .map(|input| message::text_of(&input.blocks))
+            .collect();
+        let extra = self.before_start(&prompt.join("\n"), &inputs, lease).await;
+        let mut ran_before = false;
         loop {
+            if !std::mem::replace(&mut ran_before, true) {
+                for input in inputs.drain(..) {
+                    self.deliver(input).await?;
+                }
+                for draft in &extra {
+                    self.append(draft.clone()).await?;
+                }
+            }
             let ran = self.pass(lease, std::mem::take(&mut inputs), driving).await?;
             match self.after_pass(lease, ran, driving).await? {
                 Next::Again(next) => {
@@ -178,6 +209,41 @@ impl Core {
                 Next::End(end, error) => return Ok((end, error)),
             }
         }
+    }
+
+    /// Asks the hooks before a run: messages to add, and the system text of this run.
+    async fn before_start(&mut self, prompt: &str, inputs: &[Input], lease: &Lease) -> Vec<EntryDraft> {
+        if inputs.is_empty() || !self.options.hooks.wants(HookEvent::BeforeAgentStart) {
+            return Vec::new();
+        }
+        let cx = self.hook_context(&lease.cancel);
+        let system = self.options.system.join("\n\n");
+        let changes = self
+            .options
+            .hooks
+            .before_agent_start(&cx, || BeforeAgentStartEvent {
+                prompt,
+                images: Vec::new(),
+                system_prompt: system,
+            })
+            .await;
+        self.live.system = changes.system_prompt;
+        changes
+            .messages
+            .iter()
+            .map(|added| {
+                let text = message::blocks_of_json(&added.content).map_or_else(
+                    || added.content.get().to_owned(),
+                    |blocks| message::text_of(&blocks),
+                );
+                let display = if added.display {
+                    Display::Shown
+                } else {
+                    Display::Hidden
+                };
+                EntryDraft::custom_message(&added.custom_type, &text, display)
+            })
+            .collect()
     }
 
     /// A user's message begins a turn: it has its own recovery, and the model that the user chose.

@@ -372,6 +372,14 @@ impl AgentSession {
             while !lease.is_cancelled() && report.error.is_none() && !shared.queues().next_any().is_empty() {
                 report = core.drive(&lease, Start::Queue).await;
             }
+            if let Some(instructions) = shared.take_request().filter(|_| !lease.is_cancelled()) {
+                let order = Order {
+                    instructions,
+                    ..Order::automatic(Reason::Manual, Urgency::Recoverable)
+                };
+                let ended = core.compact(&lease, order).await;
+                shared.emit(Event::CompactionEnd(Box::new(ended.end)));
+            }
             drop(core);
             drop(lease);
             Ok(report)
@@ -609,18 +617,18 @@ impl AgentSession {
         };
         SessionState {
             model: self.shared.model().clone(),
-            session_id: self.shared.session_id.clone(),
+            session_id: self.shared.session_id().to_string(),
             is_streaming,
             is_compacting,
-            session_file: self.shared.journal.path().to_path_buf(),
+            session_file: self.shared.journal().path().to_path_buf(),
             pending_message_count,
             queued_messages_paused,
         }
     }
 
     /// The file of the session.
-    pub fn path(&self) -> &Path {
-        self.shared.journal.path()
+    pub fn path(&self) -> PathBuf {
+        self.shared.journal().path().to_path_buf()
     }
 
     pub(crate) fn begin(&self, wanted: OperationKind) -> Result<Lease, SessionError> {

@@ -61,11 +61,13 @@ pub(crate) struct Current {
 /// Shared by a session's core, its handles and its operations.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) journal: Arc<Journal>,
+    journal: Mutex<Arc<Journal>>,
     pub(crate) events: Events,
     /// The session's id.
-    pub(crate) session_id: String,
+    session_id: Mutex<Arc<str>>,
     model: Mutex<Option<String>>,
+    /// A compaction that a hook asked for, with its instructions.
+    requested: Mutex<Option<Option<String>>>,
     queues: Mutex<Queues>,
     current: Mutex<Option<Current>>,
     idle: Notify,
@@ -74,14 +76,51 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(journal: Journal, log: &SessionLog) -> Self {
         Self {
-            session_id: log.header().id.clone(),
+            session_id: Mutex::new(log.header().id.as_str().into()),
             model: Mutex::new(None),
             queues: Mutex::new(Queues::of(log)),
-            journal: Arc::new(journal),
+            journal: Mutex::new(Arc::new(journal)),
+            requested: Mutex::new(None),
             events: Events::default(),
             current: Mutex::new(None),
             idle: Notify::new(),
         }
+    }
+
+    pub(crate) fn journal(&self) -> Arc<Journal> {
+        Arc::clone(&self.journal.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn session_id(&self) -> Arc<str> {
+        Arc::clone(&self.session_id.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Moves to another session. What waits stays behind in the file of the old one.
+    pub(crate) fn switch_to(&self, journal: Journal, log: &SessionLog) {
+        let (steer_mode, follow_up_mode) = {
+            let queues = self.queues();
+            (queues.steer_mode, queues.follow_up_mode)
+        };
+        *self.session_id.lock().unwrap_or_else(PoisonError::into_inner) = log.header().id.as_str().into();
+        *self.journal.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(journal);
+        *self.queues() = Queues {
+            steer_mode,
+            follow_up_mode,
+            ..Queues::of(log)
+        };
+    }
+
+    /// Remembers that a hook wants a compaction as soon as one may be made.
+    pub(crate) fn request_compaction(&self, instructions: Option<String>) {
+        *self.requested.lock().unwrap_or_else(PoisonError::into_inner) = Some(instructions);
+    }
+
+    /// The compaction that a hook asked for since the last call.
+    pub(crate) fn take_request(&self) -> Option<Option<String>> {
+        self.requested
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     pub(crate) fn queues(&self) -> MutexGuard<'_, Queues> {
@@ -185,7 +224,7 @@ impl Shared {
         self: &Arc<Self>,
         draft: foldline_session_model::EntryDraft,
     ) -> Result<(), CommitError> {
-        let journal = Arc::clone(&self.journal);
+        let journal = self.journal();
         let group = Group {
             entries: vec![Pending::from(draft)],
             bookkeeping: true,

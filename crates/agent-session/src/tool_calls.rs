@@ -3,13 +3,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use foldline_session_model::model_call::{ArgumentsState, ToolCall};
+use foldline_session_model::model_call::{ArgumentsState, ToolCall, ToolOutcome};
 use foldline_session_store::Artifacts;
 use futures::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 
 use crate::core::{Core, Interrupt};
 use crate::event::Event;
+use crate::hooks::{HookContext, HookEvent, ToolCallEvent, ToolResultEvent, ToolVerdict};
 use crate::journal::{CommitError, Group, Pending, now_ms};
 use crate::message;
 use crate::queue::Delivery;
@@ -60,7 +61,12 @@ impl Core {
         cancel: &CancellationToken,
     ) -> Result<AfterCalls, CommitError> {
         let spill = SessionSpill {
-            artifacts: Mutex::new(self.shared.journal.store().artifacts(self.shared.journal.path())),
+            artifacts: Mutex::new(
+                self.shared
+                    .journal()
+                    .store()
+                    .artifacts(self.shared.journal().path()),
+            ),
         };
         let mut outputs: Vec<ToolOutput> = Vec::with_capacity(calls.len());
         let mut at = 0;
@@ -170,6 +176,19 @@ impl Core {
         if call.state == ArgumentsState::Unusable {
             return ToolOutput::error(CUT);
         }
+        let cx = self.hook_context(cancel);
+        let verdict = self
+            .options
+            .hooks
+            .tool_call(&cx, || ToolCallEvent {
+                tool_name: &call.name,
+                tool_call_id: &call.id,
+                input: call.arguments.clone(),
+            })
+            .await;
+        if let ToolVerdict::Block { reason } = verdict {
+            return ToolOutput::error(reason);
+        }
         let progress = |text: &str| {
             self.shared.emit(Event::ToolExecutionUpdate {
                 tool_call_id: call.id.to_string(),
@@ -185,6 +204,45 @@ impl Core {
             progress: &progress,
         });
         let output = std::panic::AssertUnwindSafe(run).catch_unwind().await;
-        output.unwrap_or_else(|_| ToolOutput::error(format!("Tool {} failed unexpectedly", call.name)))
+        let output =
+            output.unwrap_or_else(|_| ToolOutput::error(format!("Tool {} failed unexpectedly", call.name)));
+        self.after_hooks(call, output, &cx).await
+    }
+
+    /// What hooks make of a result; fields that they do not set stay.
+    async fn after_hooks(
+        &self,
+        call: &ToolCall<'static>,
+        mut output: ToolOutput,
+        cx: &HookContext,
+    ) -> ToolOutput {
+        if !self.options.hooks.wants(HookEvent::ToolResult) {
+            return output;
+        }
+        let content = message::blocks_json(&output.blocks);
+        let changes = self
+            .options
+            .hooks
+            .tool_result(cx, || ToolResultEvent {
+                tool_name: &call.name,
+                tool_call_id: &call.id,
+                input: call.arguments.clone(),
+                content,
+                details: output.details.clone(),
+                is_error: output.outcome == ToolOutcome::Error,
+            })
+            .await;
+        if let Some(blocks) = changes.content.as_ref().and_then(message::blocks_of_json) {
+            output.blocks = blocks;
+        }
+        if changes.details.is_some() {
+            output.details = changes.details;
+        }
+        match changes.is_error {
+            Some(true) => output.outcome = ToolOutcome::Error,
+            Some(false) => output.outcome = ToolOutcome::Success,
+            None => {}
+        }
+        output
     }
 }

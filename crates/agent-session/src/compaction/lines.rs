@@ -195,7 +195,7 @@ impl Core {
             now: SystemTime::now(),
             unique: &unique,
         };
-        let journal = &self.shared.journal;
+        let journal = self.shared.journal();
         let written = journal.store().sidecar(journal.path(), &name, content.as_bytes());
         let path = written.path().map(|path| path.display().to_string());
         path.filter(|_| kind == SidecarKind::Diagnostic)

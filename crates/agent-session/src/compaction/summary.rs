@@ -128,7 +128,7 @@ impl Core {
     }
 
     /// Asks one model several things side by side.
-    pub(super) async fn ask_all(
+    pub(crate) async fn ask_all(
         &self,
         model: &Arc<dyn LanguageModel>,
         requests: &[LlmRequest<'static>],

@@ -41,7 +41,7 @@ async fn an_unknown_tool_is_answered_and_the_run_goes_on() {
         rig.context(),
         [
             "user: hi",
-            "assistant:",
+            "assistant: ",
             "toolResult: Tool nothing not found",
             "assistant: sorry",
         ]

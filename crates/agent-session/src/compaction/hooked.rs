@@ -1,0 +1,267 @@
+//! What hooks say about a compaction (spec "Orchestrator and clients", 6.1 steps 10 and 11, 13).
+
+use foldline_compaction_core::file_ops::{FileOps, ToolTable};
+use foldline_compaction_core::summary::{self, PrepareOptions, Window};
+use foldline_compaction_core::verbatim::{self, Parameters};
+use foldline_session_model::fold::ContextItem;
+use foldline_session_model::log::SessionLog;
+use foldline_session_model::message::{Message, SummaryText};
+use foldline_session_model::model_call::RawJson;
+use foldline_session_model::tokens::{Heuristic, TokenCounter as _};
+use foldline_session_model::{Author, CompactionDraft, EntryId, Tokens};
+use tokio_util::sync::CancellationToken;
+
+use super::{Extras, Ground, NotPlanned, Order, Planned, on_thread};
+use crate::core::{Core, context};
+use crate::event::{CompactionAction, reason_name};
+use crate::hooks::{
+    BeforeCompactEvent, CompactingEvent, CompactionPreparation, HookCompaction, HookEvent, RegionLines,
+};
+
+/// What is told about a planned compaction, owned.
+struct Told {
+    first_kept: Option<EntryId>,
+    messages: Vec<RawJson<'static>>,
+    prefix: Vec<RawJson<'static>>,
+    tokens_before: Tokens,
+    kept: Tokens,
+    previous: Option<String>,
+    previous_data: Option<RawJson<'static>>,
+    file_ops: FileOps,
+    lines: Option<Vec<String>>,
+    entries: Vec<RawJson<'static>>,
+}
+
+impl Core {
+    /// Asks the hooks. `Some`: one of them made the compaction itself.
+    pub(super) async fn ask_hooks(
+        &self,
+        order: &Order,
+        action: CompactionAction,
+        parameters: &Parameters,
+        ground: &mut Ground,
+        token: &CancellationToken,
+    ) -> Result<Option<Planned>, NotPlanned> {
+        let hooks = self.options.hooks.clone();
+        let before = hooks.wants(HookEvent::SessionBeforeCompact);
+        let compacting = hooks.wants(HookEvent::SessionCompacting) && action == CompactionAction::ContextFull;
+        if !before && !compacting {
+            return Ok(None);
+        }
+        let (input, wanted) = (ground.clone(), parameters.clone());
+        let told = on_thread(move || told(&input, action, wanted)).await?;
+        let cx = self.hook_context(token);
+        if before {
+            let lines: Option<Vec<&str>> = told
+                .lines
+                .as_ref()
+                .map(|lines| lines.iter().map(String::as_str).collect());
+            let answer = hooks
+                .session_before_compact(&cx, || BeforeCompactEvent {
+                    reason: reason_name::name(order.reason),
+                    preparation: CompactionPreparation {
+                        first_kept_entry_id: told.first_kept.clone(),
+                        messages_to_summarize: told.messages.clone(),
+                        turn_prefix_messages: told.prefix.clone(),
+                        is_split_turn: !told.prefix.is_empty(),
+                        tokens_before: told.tokens_before,
+                        previous_summary: told.previous.as_deref(),
+                        previous_preserve_data: told.previous_data.clone(),
+                        file_ops: (&told.file_ops).into(),
+                        region: lines.map(|lines| RegionLines { lines }),
+                        settings: &ground.settings,
+                    },
+                    branch_entries: told.entries.clone(),
+                    parameters: (action == CompactionAction::VerbatimLines).then_some(parameters),
+                    custom_instructions: ground.instructions.as_deref(),
+                })
+                .await;
+            if token.is_cancelled() || answer.cancel {
+                return Err(NotPlanned::Cancelled);
+            }
+            if let Some(compaction) = answer.compaction {
+                return custom(ground, &told, compaction).map(Some);
+            }
+            if let Some(text) = answer.compacted_text {
+                return self
+                    .custom_lines(ground, parameters.clone(), text)
+                    .await
+                    .map(Some);
+            }
+        }
+        if compacting {
+            let answer = hooks
+                .session_compacting(&cx, || CompactingEvent {
+                    messages: told.messages.iter().chain(&told.prefix).cloned().collect(),
+                })
+                .await;
+            if token.is_cancelled() {
+                return Err(NotPlanned::Cancelled);
+            }
+            // What hooks say comes before what the session says of itself.
+            let own = std::mem::take(&mut ground.lines);
+            ground.lines = answer.context;
+            ground.lines.extend(own);
+            ground.prompt_override = answer.prompt;
+            ground.preserve_data = answer
+                .preserve_data
+                .as_ref()
+                .and_then(|data| serde_json::to_string(data).ok());
+        }
+        Ok(None)
+    }
+
+    async fn custom_lines(
+        &self,
+        ground: &Ground,
+        parameters: Parameters,
+        text: String,
+    ) -> Result<Planned, NotPlanned> {
+        let input = ground.clone();
+        on_thread(move || {
+            let context =
+                context(&input.log, input.profile).map_err(|error| NotPlanned::Failed(error.to_string()))?;
+            let preparation = verbatim::prepare(&context, parameters, input.small, &Heuristic)
+                .map_err(|nothing| NotPlanned::Skipped(nothing.to_string()))?;
+            let before = preparation.tokens_before();
+            let made = verbatim::finish_override(&preparation, &text, input.demand, before, &Heuristic);
+            match made {
+                Ok(compaction) => Ok(Planned {
+                    tokens_before: compaction.stats.tokens_before,
+                    tokens_after: compaction.stats.tokens_after,
+                    draft: compaction.draft,
+                    planner: "extension".to_owned(),
+                    rung: "extension",
+                    extras: Extras {
+                        stats: Some(compaction.stats),
+                        ..Extras::default()
+                    },
+                }),
+                Err(verbatim::finish::OverrideError::NotSmaller(reason)) => {
+                    Err(NotPlanned::Skipped(reason.to_string()))
+                }
+                Err(error) => Err(NotPlanned::Failed(error.to_string())),
+            }
+        })
+        .await
+    }
+}
+
+/// A hook's own compaction. The state of the work is added to its text, as it is to every summary.
+fn custom(ground: &Ground, told: &Told, made: HookCompaction) -> Result<Planned, NotPlanned> {
+    if made.summary.trim().is_empty() {
+        return Err(NotPlanned::Failed(
+            "No compacted text provided by extension".to_owned(),
+        ));
+    }
+    let mut summary = made.summary;
+    if !ground.lines.is_empty() {
+        summary.push_str("\n\n<compaction-state>\n");
+        summary.push_str(&ground.lines.join("\n"));
+        summary.push_str("\n</compaction-state>");
+    }
+    let boundary = Message::CompactionSummary(SummaryText {
+        summary: summary.as_str().into(),
+        ..SummaryText::default()
+    });
+    let tokens_after = Heuristic.message(&boundary) + told.kept;
+    if told.tokens_before.saturating_sub(tokens_after) < ground.demand.least(told.tokens_before) {
+        return Err(NotPlanned::Skipped(format!(
+            "the context would shrink from {} to {tokens_after} tokens only",
+            told.tokens_before
+        )));
+    }
+    Ok(Planned {
+        tokens_before: told.tokens_before,
+        tokens_after,
+        draft: CompactionDraft {
+            summary,
+            short_summary: made.short_summary,
+            first_kept: made.first_kept_entry_id.or_else(|| told.first_kept.clone()),
+            tokens_before: made.tokens_before.unwrap_or(told.tokens_before),
+            details: made
+                .details
+                .map_or_else(|| "{}".to_owned(), |details| details.get().to_owned()),
+            preserve_data: made.preserve_data.map(|data| data.get().to_owned()),
+            author: Author::Extension,
+        },
+        planner: "extension".to_owned(),
+        rung: "extension",
+        extras: Extras::default(),
+    })
+}
+
+fn told(ground: &Ground, action: CompactionAction, parameters: Parameters) -> Result<Told, NotPlanned> {
+    let context =
+        context(&ground.log, ground.profile).map_err(|error| NotPlanned::Failed(error.to_string()))?;
+    let entries = context
+        .path
+        .iter()
+        .filter_map(|ix| raw_entry(&ground.log, *ix))
+        .collect();
+    if action == CompactionAction::VerbatimLines {
+        let preparation = verbatim::prepare(&context, parameters, ground.small, &Heuristic)
+            .map_err(|nothing| NotPlanned::Skipped(nothing.to_string()))?;
+        return Ok(Told {
+            first_kept: preparation.first_kept(),
+            messages: messages(&ground.log, preparation.compacted()),
+            prefix: Vec::new(),
+            tokens_before: preparation.tokens_before(),
+            kept: preparation.tail_tokens(),
+            previous: None,
+            previous_data: None,
+            file_ops: FileOps::default(),
+            lines: Some(
+                preparation
+                    .region()
+                    .lines()
+                    .map(|line| line.text.to_owned())
+                    .collect(),
+            ),
+            entries,
+        });
+    }
+    let tools = ToolTable::default();
+    let options = PrepareOptions {
+        settings: &ground.settings,
+        limits: ground.limits.as_ref(),
+        ratio: ground.ratio,
+        window: Window::FromFirstKept,
+        small: ground.small,
+        tools: &tools,
+    };
+    let preparation = summary::prepare(&context, &options, &Heuristic)
+        .map_err(|nothing| NotPlanned::Skipped(nothing.to_string()))?;
+    let previous_data = preparation.previous().and_then(|previous| {
+        let data = previous.preserve_data.as_deref()?;
+        RawJson::parse(data.get().to_owned())
+    });
+    Ok(Told {
+        first_kept: preparation.first_kept(),
+        messages: messages(&ground.log, preparation.history()),
+        prefix: messages(&ground.log, preparation.turn_prefix()),
+        tokens_before: preparation.tokens_before(),
+        kept: preparation.kept_tokens(),
+        previous: preparation.previous_summary().map(str::to_owned),
+        previous_data,
+        file_ops: preparation.file_ops().clone(),
+        lines: None,
+        entries,
+    })
+}
+
+/// Messages as the session holds them; of entries that are no messages, the whole entry.
+pub(crate) fn messages(log: &SessionLog, items: &[ContextItem<'_>]) -> Vec<RawJson<'static>> {
+    items
+        .iter()
+        .filter_map(|item| match log.message_json(item.source) {
+            Some(json) => RawJson::parse(json),
+            None => raw_entry(log, item.source),
+        })
+        .collect()
+}
+
+/// An entry as it is in the session.
+pub(crate) fn raw_entry(log: &SessionLog, ix: foldline_session_model::EntryIx) -> Option<RawJson<'static>> {
+    RawJson::parse(String::from_utf8_lossy(log.raw_line(ix)).into_owned())
+}
