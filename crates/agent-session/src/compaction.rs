@@ -9,7 +9,6 @@ pub(crate) use hooked::raw_entry;
 pub(crate) use lines::class_of_text;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use foldline_compaction_core::accounting::{Limits, RatioUse, correction_ratio};
 use foldline_compaction_core::decide::{Reason, Urgency};
@@ -21,6 +20,7 @@ use foldline_session_model::log::SessionLog;
 use foldline_session_model::model_call::{ErrorClass, ReasoningEffort};
 use foldline_session_model::{Author, CompactionDraft, EntryDraft, EntryId, Tokens};
 use serde::Serialize;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::continuation::Came;

@@ -284,6 +284,7 @@ impl Journal {
     /// Writes entries: all of them, or none. Blocks; see [`commit`](Self::commit).
     ///
     /// `log` is only read to bring an old file into today's form.
+    #[allow(clippy::disallowed_methods, reason = "runs on a thread of its own")]
     pub(crate) fn commit_now(
         &self,
         log: Option<&SessionLog>,

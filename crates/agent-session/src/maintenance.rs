@@ -13,7 +13,7 @@ use foldline_pruning::{Originals, View, plan};
 use foldline_session_model::Tokens;
 use foldline_session_model::fold::Context;
 use foldline_session_model::message::{AssistantMessage, Message, StopReason};
-use foldline_session_model::model_call::{ErrorClass, OtherCause, Usage};
+use foldline_session_model::model_call::{ErrorClass, OtherCause};
 use foldline_session_model::tokens::Heuristic;
 
 use crate::ask::media_bytes;
@@ -203,14 +203,6 @@ impl Core {
         let (Some(usage), Some(window), Some(stop)) = (message.usage, window, stop_of(message.stop_reason))
         else {
             return Overflow::No;
-        };
-        let usage = Usage {
-            input: usage.input,
-            output: usage.output,
-            cache_read: usage.cache_read,
-            cache_write: usage.cache_write,
-            total_tokens: usage.total,
-            ..Usage::default()
         };
         match usage.shows_overflow(stop, window) {
             // An answer without room for a word is no answer.

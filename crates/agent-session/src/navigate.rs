@@ -157,16 +157,13 @@ impl Core {
         let planner = options.planner.unwrap_or_else(|| self.planner());
         let part = lease.part(Part::BranchSummary);
         let token = part.token.clone();
-        let hook_summary = match self
+        let asked = self
             .tree_hooks(&log, target, &navigation, wants_summary, &mut options, &token)
-            .await
-        {
-            Ok(summary) => summary,
-            Err(()) => {
-                moved.outcome = OperationOutcome::Cancelled;
-                moved.new_leaf_id = moved.old_leaf_id.clone();
-                return Ok(moved);
-            }
+            .await;
+        let Ok(hook_summary) = asked else {
+            moved.outcome = OperationOutcome::Cancelled;
+            moved.new_leaf_id = moved.old_leaf_id.clone();
+            return Ok(moved);
         };
         let attached = match hook_summary {
             Some(summary) if wants_summary => Some(Attached {

@@ -115,6 +115,8 @@ struct Driving {
     media: Media,
     answer: Option<FinalAnswer>,
     requests: u32,
+    /// Messages of hooks that follow the prompt.
+    extra: Vec<EntryDraft>,
 }
 
 impl Core {
@@ -127,6 +129,7 @@ impl Core {
             media: Media::Whole,
             answer: None,
             requests: 0,
+            extra: Vec::new(),
         };
         let (end, error) = match self.steps(lease, start, &mut driving).await {
             Ok(end) => end,
@@ -189,17 +192,8 @@ impl Core {
             .iter()
             .map(|input| message::text_of(&input.blocks))
             .collect();
-        let extra = self.before_start(&prompt.join("\n"), &inputs, lease).await;
-        let mut ran_before = false;
+        driving.extra = self.before_start(&prompt.join("\n"), &inputs, lease).await;
         loop {
-            if !std::mem::replace(&mut ran_before, true) {
-                for input in inputs.drain(..) {
-                    self.deliver(input).await?;
-                }
-                for draft in &extra {
-                    self.append(draft.clone()).await?;
-                }
-            }
             let ran = self.pass(lease, std::mem::take(&mut inputs), driving).await?;
             match self.after_pass(lease, ran, driving).await? {
                 Next::Again(next) => {
@@ -283,6 +277,9 @@ impl Core {
             }
             for input in inputs.drain(..) {
                 self.deliver(input).await?;
+            }
+            for draft in std::mem::take(&mut driving.extra) {
+                self.append(draft).await?;
             }
             if lease.is_cancelled() {
                 return Ok(Ran::Cancelled);

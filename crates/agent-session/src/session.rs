@@ -372,9 +372,9 @@ impl AgentSession {
             while !lease.is_cancelled() && report.error.is_none() && !shared.queues().next_any().is_empty() {
                 report = core.drive(&lease, Start::Queue).await;
             }
-            if let Some(instructions) = shared.take_request().filter(|_| !lease.is_cancelled()) {
+            if let Some(requested) = shared.take_request().filter(|_| !lease.is_cancelled()) {
                 let order = Order {
-                    instructions,
+                    instructions: requested.instructions,
                     ..Order::automatic(Reason::Manual, Urgency::Recoverable)
                 };
                 let ended = core.compact(&lease, order).await;

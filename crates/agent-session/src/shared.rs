@@ -48,6 +48,12 @@ pub(crate) enum Part {
     Handoff,
 }
 
+/// A compaction that a hook asked for.
+#[derive(Debug)]
+pub(crate) struct Requested {
+    pub(crate) instructions: Option<String>,
+}
+
 /// The operation that holds the session.
 #[derive(Debug)]
 pub(crate) struct Current {
@@ -67,7 +73,7 @@ pub(crate) struct Shared {
     session_id: Mutex<Arc<str>>,
     model: Mutex<Option<String>>,
     /// A compaction that a hook asked for, with its instructions.
-    requested: Mutex<Option<Option<String>>>,
+    requested: Mutex<Option<Requested>>,
     queues: Mutex<Queues>,
     current: Mutex<Option<Current>>,
     idle: Notify,
@@ -103,20 +109,19 @@ impl Shared {
         };
         *self.session_id.lock().unwrap_or_else(PoisonError::into_inner) = log.header().id.as_str().into();
         *self.journal.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(journal);
-        *self.queues() = Queues {
-            steer_mode,
-            follow_up_mode,
-            ..Queues::of(log)
-        };
+        let mut queues = Queues::of(log);
+        queues.steer_mode = steer_mode;
+        queues.follow_up_mode = follow_up_mode;
+        *self.queues() = queues;
     }
 
     /// Remembers that a hook wants a compaction as soon as one may be made.
     pub(crate) fn request_compaction(&self, instructions: Option<String>) {
-        *self.requested.lock().unwrap_or_else(PoisonError::into_inner) = Some(instructions);
+        *self.requested.lock().unwrap_or_else(PoisonError::into_inner) = Some(Requested { instructions });
     }
 
     /// The compaction that a hook asked for since the last call.
-    pub(crate) fn take_request(&self) -> Option<Option<String>> {
+    pub(crate) fn take_request(&self) -> Option<Requested> {
         self.requested
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -1,6 +1,6 @@
 //! A session in memory with a scripted model, for tests.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use foldline_llm_client::testing::{Script, ScriptedModel, WhenEmpty};
@@ -210,9 +210,4 @@ fn shown(message: &Message<'_>) -> String {
     };
     let text: String = text.chars().take(40).collect();
     format!("{}: {}", message.role(), text.trim())
-}
-
-/// A path as text.
-pub(crate) fn path(text: &str) -> PathBuf {
-    PathBuf::from(text)
 }

@@ -4,9 +4,14 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn an_overflow_is_compacted_away_once_and_the_request_sent_again() {
-    let mut rig = Rig::new([overflow(), summary(), summary(), Script::reply("done", used(30_000))])
-        .filled(30, 4_000)
-        .await;
+    let mut rig = Rig::new([
+        overflow(),
+        summary(),
+        summary(),
+        Script::reply("done", used(30_000)),
+    ])
+    .filled(30, 4_000)
+    .await;
     let Prompted::Ran(report) = rig.session.prompt("go on").await.unwrap() else {
         panic!("queued")
     };
@@ -18,7 +23,9 @@ async fn an_overflow_is_compacted_away_once_and_the_request_sent_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_compaction_by_hand_commits() {
-    let rig = Rig::new([summary(), summary(), summary()]).filled(30, 2_000).await;
+    let rig = Rig::new([summary(), summary(), summary()])
+        .filled(30, 2_000)
+        .await;
     let end = rig.session.compact(CompactOptions::default()).await.unwrap();
     assert!(end.result.is_some(), "{end:?}");
     assert!(

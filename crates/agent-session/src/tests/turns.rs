@@ -47,3 +47,31 @@ async fn an_unknown_tool_is_answered_and_the_run_goes_on() {
         ]
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_waited_survives_a_restart_and_is_delivered_once() {
+    let mut rig = Rig::new([
+        Script::reply("first", used(100)),
+        Script::reply("second", used(200)),
+    ]);
+    rig.session.follow_up("later").await.unwrap();
+    rig.store.kill_writers();
+    rig.reopen();
+    let Prompted::Ran(report) = rig.session.prompt("now").await.unwrap() else {
+        panic!("queued")
+    };
+    assert_eq!(report.requests, 2);
+    assert_eq!(
+        rig.context(),
+        [
+            "user: later",
+            "assistant: first",
+            "user: now",
+            "assistant: second"
+        ]
+    );
+    let before = rig.bytes();
+    rig.reopen();
+    assert_eq!(rig.session.state().pending_message_count, 0);
+    assert_eq!(rig.bytes(), before);
+}
