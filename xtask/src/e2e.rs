@@ -24,6 +24,9 @@ pub(crate) struct Args {
     /// The Python to make the environment with.
     #[arg(long, default_value = "python3")]
     python: PathBuf,
+    /// Many more prompts through one session.
+    #[arg(long)]
+    long: bool,
     /// Fail, instead of skip, when the server cannot be installed.
     #[arg(long)]
     required: bool,
@@ -35,21 +38,13 @@ const START: Duration = Duration::from_secs(60);
 /// Building the clients is part of running them.
 const CLIENT: Duration = Duration::from_secs(900);
 
-/// The clients that talk to the server: a name, and the arguments of cargo before the server's address and
-/// window.
-const CLIENTS: [(&str, &[&str]); 1] = [(
-    "llm-client",
-    &[
-        "run",
-        "--quiet",
-        "--locked",
-        "-p",
-        "foldline-llm-client",
-        "--example",
-        "against_a_server",
-        "--",
-    ],
-)];
+/// The clients that talk to the server: a name, and the package whose example `against_a_server` it is.
+const CLIENTS: [(&str, &str); 2] = [
+    ("llm-client", "foldline-llm-client"),
+    ("agent-session", "foldline-agent-session"),
+];
+/// How many prompts a long run of the session has; else what the client takes by itself.
+const LONG: &str = "40";
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let root = workspace::root();
@@ -68,14 +63,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "server at {} with a window of {} tokens",
         server.address, args.context
     );
-    for (name, arguments) in CLIENTS {
+    for (name, package) in CLIENTS {
         let base = format!("http://{}", server.address);
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command
-            .args(arguments)
+            .args([
+                "run",
+                "--quiet",
+                "--locked",
+                "-p",
+                package,
+                "--example",
+                "against_a_server",
+                "--",
+            ])
             .arg(&base)
             .arg(args.context.to_string())
             .current_dir(&root);
+        if args.long && name == "agent-session" {
+            command.arg(LONG);
+        }
         match bounded(&mut command, CLIENT)? {
             Outcome::Ended(status) if status.success() => println!("{name}: passed"),
             Outcome::Ended(status) => bail!(

@@ -187,6 +187,12 @@ impl Core {
                 if error.class == ErrorClass::Cancelled {
                     return Ok(Answer::Cancelled);
                 }
+                if let ErrorClass::Overflow {
+                    limit: Some(limit), ..
+                } = &error.class
+                {
+                    self.live.windows.insert(profile.model_ref(), *limit);
+                }
                 self.live.last_failure = Some((entry, error.class.clone()));
                 Ok(Answer::Failed { error, replay })
             }

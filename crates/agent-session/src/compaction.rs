@@ -319,6 +319,12 @@ impl Core {
         if let Some(keep) = order.keep_recent {
             settings.keep_recent_tokens = keep.get() as f64;
         }
+        let limits = self.recovery_limits(order.reason);
+        if let (Some(limits), false) = (&limits, order.is_manual()) {
+            // Nobody asked: the trigger says that the context is too large, so a setting that would keep all of it
+            // cannot hold (D9).
+            settings.keep_recent_tokens = settings.keep_recent_tokens.min(limits.keep().get() as f64);
+        }
         let ratio = {
             let context = context(&log, self.options.profile).map_err(|error| failed(&error))?;
             match correction_ratio(&context, overhead, &foldline_session_model::tokens::Heuristic) {
@@ -330,7 +336,7 @@ impl Core {
         Ok(Ground {
             log,
             profile: self.options.profile,
-            limits: self.limits(),
+            limits,
             settings,
             ratio,
             small: order.small(),
@@ -343,6 +349,16 @@ impl Core {
             preserve_data: None,
             reasoning: ReasoningEffort::Unset,
         })
+    }
+
+    /// The limits that a compaction plans with. After an overflow what is left must fit into what the server takes.
+    fn recovery_limits(&self, reason: Reason) -> Option<Limits> {
+        let profile = self.model()?.profile();
+        let window = match reason {
+            Reason::Overflow => self.hard_window(profile),
+            _ => self.window(profile),
+        };
+        Limits::new(window, &self.options.settings.compaction, Tokens::ZERO)
     }
 
     /// The models that may plan: the current one first, then those that roles name. Each once.

@@ -1,5 +1,6 @@
 //! The state of a session that one operation at a time works on.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -8,11 +9,11 @@ use foldline_compaction_core::accounting::{ContextSize, Limits};
 use foldline_compaction_core::decide::{Breaker, Guard};
 use foldline_compaction_core::settings::CompactionSettings;
 use foldline_compaction_core::verbatim::Parameters;
-use foldline_llm_client::{EndpointPlace, LanguageModel, RetryPolicy};
+use foldline_llm_client::{EndpointPlace, LanguageModel, RetryPolicy, WindowSource};
 use foldline_pruning::Policy;
 use foldline_session_model::fold::{Context, FoldError, Profile};
 use foldline_session_model::log::{Migration, SessionLog};
-use foldline_session_model::model_call::{ModelRef, ReasoningEffort};
+use foldline_session_model::model_call::{ModelProfile, ModelRef, ReasoningEffort};
 use foldline_session_model::tokens::{Heuristic, TokenCounter as _};
 use foldline_session_model::tree::Leaf;
 use foldline_session_model::{EntryId, Tokens};
@@ -27,7 +28,7 @@ use crate::tool::Tool;
 use crate::work::WorkState;
 
 /// The models of a session.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Models {
     /// The one that the agent runs on. Without one nothing can be asked, and compactions are planned by the embedded
     /// planner.
@@ -36,10 +37,25 @@ pub struct Models {
     pub fallbacks: Vec<Arc<dyn LanguageModel>>,
     /// Models that summarise when the current one cannot, in order.
     pub summarisers: Vec<Arc<dyn LanguageModel>>,
+    /// Who says how large the windows of these models are. What a server refuses corrects a catalogue, and not a user.
+    pub window_source: WindowSource,
     /// Where the current model is.
     pub place: EndpointPlace,
     /// A model with a larger window, to move to before anything is compacted.
     pub promotion: Option<Arc<dyn LanguageModel>>,
+}
+
+impl Default for Models {
+    fn default() -> Self {
+        Self {
+            current: None,
+            fallbacks: Vec::new(),
+            summarisers: Vec::new(),
+            window_source: WindowSource::Catalogue,
+            place: EndpointPlace::Remote,
+            promotion: None,
+        }
+    }
 }
 
 /// How a session behaves.
@@ -178,6 +194,8 @@ pub(crate) struct Live {
     pub(crate) media_budget: Option<usize>,
     /// The last failed answer and its class, of this process.
     pub(crate) last_failure: Option<(EntryId, foldline_session_model::model_call::ErrorClass)>,
+    /// Windows that servers named when they refused a request, by model.
+    pub(crate) windows: BTreeMap<ModelRef, Tokens>,
     /// How many fallback models this turn has used; the current one comes back with the next prompt.
     pub(crate) fallback: usize,
     /// Whether the promotion was tried.
@@ -198,6 +216,7 @@ impl Live {
             without_media: FxHashSet::default(),
             media_budget: None,
             last_failure: None,
+            windows: BTreeMap::new(),
             fallback: 0,
             promoted: false,
             system: None,
@@ -254,8 +273,35 @@ impl Core {
 
     /// The limits of the current model.
     pub(crate) fn limits(&self) -> Option<Limits> {
-        let window = self.model()?.profile().context_window;
+        let window = self.window(self.model()?.profile());
         Limits::new(window, &self.options.settings.compaction, Tokens::ZERO)
+    }
+
+    /// The window of a model: what a user says, then what its server said, then what the catalogue knows (R07).
+    pub(crate) fn window(&self, profile: &ModelProfile) -> Option<Tokens> {
+        let server = self.live.windows.get(&profile.model_ref()).copied();
+        match self.options.models.window_source {
+            WindowSource::Catalogue => server.or(profile.context_window),
+            _ => profile.context_window.or(server),
+        }
+    }
+
+    /// The window for a request that must fit: also where a user says more, nothing larger than what the server named
+    /// is sent again.
+    pub(crate) fn hard_window(&self, profile: &ModelProfile) -> Option<Tokens> {
+        let server = self.live.windows.get(&profile.model_ref()).copied();
+        match (self.window(profile), server) {
+            (Some(window), Some(server)) => Some(window.min(server)),
+            (window, server) => window.or(server),
+        }
+    }
+
+    /// What is known about a model, with the window that its requests must fit into.
+    pub(crate) fn known(&self, profile: &ModelProfile) -> ModelProfile {
+        ModelProfile {
+            context_window: self.hard_window(profile),
+            ..profile.clone()
+        }
     }
 
     /// What a hook gets beside its event.

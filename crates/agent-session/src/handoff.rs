@@ -234,7 +234,7 @@ impl Core {
         let instruction = prompts
             .render(Prompt::Handoff, &variables)
             .map_err(|error| failed(&error))?;
-        let profile = model.profile();
+        let profile = &self.known(model.profile());
         let context = context(log, self.options.profile).map_err(|error| failed(&error))?;
         let origin = Origin {
             api: profile.api,

@@ -199,7 +199,7 @@ impl Core {
                 },
             };
         }
-        let window = self.model().and_then(|model| model.profile().context_window);
+        let window = self.model().and_then(|model| self.window(model.profile()));
         let (Some(usage), Some(window), Some(stop)) = (message.usage, window, stop_of(message.stop_reason))
         else {
             return Overflow::No;
@@ -368,7 +368,8 @@ impl Core {
         if unresolved {
             end.unresolved_overflow = true;
             if came == Came::Skipped {
-                end.error_message = Some(NOTHING_ELIGIBLE.to_owned());
+                let why = end.error_message.take().unwrap_or_default();
+                end.error_message = Some(format!("{NOTHING_ELIGIBLE} ({why})"));
             }
         }
         // Between two requests the next one must fit; nobody sends what is known not to (D16).

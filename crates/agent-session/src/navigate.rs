@@ -313,7 +313,7 @@ impl Core {
             };
         let budget = model.as_ref().map_or(Budget::Unlimited, |model| {
             Budget::for_window(
-                model.profile().context_window,
+                self.hard_window(model.profile()),
                 self.options.settings.branch_reserve,
             )
         });
@@ -344,8 +344,9 @@ impl Core {
             (Some(focus), None) => Instructions::Focus(focus),
             (None, None) => Instructions::Usual,
         };
+        let known = self.known(model.profile());
         let job_options = JobOptions {
-            model: model.profile(),
+            model: &known,
             prompts: &prompts,
             instructions,
             reasoning: foldline_session_model::model_call::ReasoningEffort::Unset,

@@ -49,7 +49,7 @@ impl Core {
         if models.is_empty() {
             return self.extractive_lines(ground, parameters).await;
         }
-        let profiles: Vec<ModelProfile> = models.iter().map(|model| model.profile().clone()).collect();
+        let profiles: Vec<ModelProfile> = models.iter().map(|model| self.known(model.profile())).collect();
         let climb = if order.is_load_bearing() {
             Climb::AllModels
         } else {

@@ -89,7 +89,7 @@ impl Core {
         model: &Arc<dyn LanguageModel>,
         token: &CancellationToken,
     ) -> Result<Planned, Refused> {
-        let profile = model.profile().clone();
+        let profile = self.known(model.profile());
         let input = ground.clone();
         let asked = profile.clone();
         let requests = on_thread(move || {
