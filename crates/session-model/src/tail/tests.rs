@@ -111,6 +111,8 @@ fn every_fixture_resumes_as_it_loads() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
     #[test]
     fn tame_trees_resume_as_they_load(choices in testing::choices(60), block in 64_u64..3000) {
         let file = testing::session(&choices, Wildness::Tame);

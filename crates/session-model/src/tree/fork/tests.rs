@@ -218,6 +218,8 @@ fn run(mut log: SessionLog, operations: &[(Operation, u16)]) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
     #[test]
     fn trees_keep_their_meaning(
         choices in testing::choices(40),
