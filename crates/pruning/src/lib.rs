@@ -19,7 +19,7 @@ mod view;
 pub use arguments::{ArgumentPlan, PrunedArguments, PrunedCall, plan_arguments};
 pub use mentions::{MentionPlan, PrunedMention, plan_mentions};
 pub use original::Original;
-pub use plan::{Outcome, Plan, Replacement, ToolTotal, Why, plan};
+pub use plan::{Outcome, Plan, Replacement, ToolTotal, Why, plan, stale};
 pub use policy::{Digests, Originals, Policy, ReferenceBudget, Staleness};
 pub use reminders::{MAINTENANCE_REMINDERS, ReminderPlan, SUPERSEDED, VOLATILE_CONTEXT, plan_reminders};
 pub use rewrite::{Rewrite, RewriteError, RewrittenEntry, Stamp};

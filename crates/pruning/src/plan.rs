@@ -83,6 +83,16 @@ pub enum Why {
     Covered,
 }
 
+impl From<Stale> for Why {
+    fn from(stale: Stale) -> Self {
+        match stale {
+            Stale::Repeated => Self::Repeated,
+            Stale::FileChanged => Self::FileChanged,
+            Stale::Covered => Self::Covered,
+        }
+    }
+}
+
 /// What a plan does to the results of one tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolTotal {
@@ -94,6 +104,28 @@ pub struct ToolTotal {
     pub tokens: Tokens,
     /// What the replacements save.
     pub saved: Tokens,
+}
+
+/// The results of a view that a later one makes worthless, by their position, whatever a policy would do about them.
+/// A view may leave messages out: what is not there makes nothing stale.
+pub fn stale(view: &View<'_>) -> Vec<(usize, Why)> {
+    let calls = staleness::calls(view);
+    let mut tracker = Tracker::new(view.cwd);
+    let mut found = Vec::new();
+    for (position, item) in view.items.iter().enumerate().rev() {
+        let Message::ToolResult(result) = item.message else {
+            continue;
+        };
+        let Some(call) = calls.get(&*result.tool_call_id).copied() else {
+            continue;
+        };
+        let arguments = Members::of(call.arguments.as_deref());
+        if let Some(stale) = tracker.observe(call, &arguments, result) {
+            found.push((position, stale.into()));
+        }
+    }
+    found.reverse();
+    found
 }
 
 /// Plans which results of a view become notices.
@@ -260,9 +292,7 @@ impl Candidate<'_, '_> {
             saved,
             why: match self.stale {
                 None => Why::Old,
-                Some(Stale::Repeated) => Why::Repeated,
-                Some(Stale::FileChanged) => Why::FileChanged,
-                Some(Stale::Covered) => Why::Covered,
+                Some(stale) => stale.into(),
             },
             digest,
         })

@@ -7,6 +7,7 @@
 mod apply;
 mod marks;
 mod profile;
+mod standing;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use crate::{EntryIx, Tokens};
 
 pub use marks::{LEAF_TYPE, PRUNE_TYPE, REVOKE_TYPE};
 pub use profile::Profile;
+pub use standing::{Standing, Standings};
 pub use state::{Completeness, ModelRef, State};
 pub use undo::Undo;
 

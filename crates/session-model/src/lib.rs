@@ -14,6 +14,7 @@ pub mod message;
 pub mod model_call;
 #[cfg(any(test, feature = "notation"))]
 pub mod notation;
+pub mod search;
 pub mod tail;
 #[cfg(test)]
 mod testing;

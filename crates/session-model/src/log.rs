@@ -182,6 +182,12 @@ impl SessionLog {
         (0..count as usize).map(|i| EntryIx(u32::try_from(i).unwrap_or(u32::MAX)))
     }
 
+    /// The entry at a position in file order, counted from 0.
+    pub fn entry_at(&self, position: usize) -> Option<EntryIx> {
+        let ix = u32::try_from(position).ok().map(EntryIx)?;
+        (position < self.heads.len()).then_some(ix)
+    }
+
     /// The entry with this id; of several the last in the file.
     pub fn find(&self, id: &str) -> Option<EntryIx> {
         self.ids.find(id, &self.heads, |head| self.id_of(head))
@@ -316,6 +322,18 @@ impl SessionLog {
     /// The message that a patch record put in the place of the entry's own, as JSON.
     pub(crate) fn patched_message(&self, ix: EntryIx) -> Option<&str> {
         self.patched.get(&ix.0).map(|message| &**message)
+    }
+
+    /// The heads of all entries, in file order.
+    pub(crate) fn heads(&self) -> &[EntryHead] {
+        &self.heads
+    }
+
+    /// The entries whose message stands in a patch record.
+    pub(crate) fn patched_entries(&self) -> impl Iterator<Item = EntryIx> {
+        let mut patched: Vec<EntryIx> = self.patched.keys().map(|ix| EntryIx(*ix)).collect();
+        patched.sort_unstable();
+        patched.into_iter()
     }
 
     fn head(&self, ix: EntryIx) -> Option<&EntryHead> {

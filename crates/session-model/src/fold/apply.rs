@@ -122,7 +122,7 @@ pub(crate) fn is_elided(compaction: &Compaction<'_>) -> bool {
 }
 
 /// Where the kept tail begins on the path; right after the compaction if nothing is kept.
-fn tail_start(
+pub(super) fn tail_start(
     log: &SessionLog,
     path: &[EntryIx],
     at: usize,
