@@ -156,6 +156,11 @@ impl Catalogue {
         self.providers.iter().find(|provider| provider.name == name)
     }
 
+    /// The providers, in the order of the file.
+    pub fn providers(&self) -> impl Iterator<Item = &Provider> {
+        self.providers.iter()
+    }
+
     /// The models by name, in the order of the file.
     pub fn models(&self) -> impl Iterator<Item = ModelRef> {
         self.models.iter().map(ModelEntry::name)

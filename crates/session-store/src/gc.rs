@@ -110,13 +110,48 @@ fn is_artifact(item: &FolderItem) -> bool {
     !item.is_folder && artifact::is_artifact_name(&item.name().to_string_lossy())
 }
 
-/// Moves a session, its artifacts and our backups of it into a folder of its own in the trash.
+/// A session in the trash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "somebody wants to know where it is"]
+pub struct Trashed {
+    /// The folder that holds it now, and nothing else.
+    pub folder: PathBuf,
+    /// How many files and folders were moved.
+    pub items: usize,
+}
+
+/// The folder beside a session that takes its trash if the other one is on another disk. Listings skip hidden names.
+const TRASH_BESIDE: &str = ".foldline-trash";
+/// What our diagnostics beside a session are about, see [`SidecarName`](crate::SidecarName).
+const DIAGNOSTICS: [&str; 2] = ["compaction-", "branch-"];
+
+/// Moves a session into a folder of its own in the trash, with its artifacts, our backups of it, its diagnostics and
+/// what was once cut out of it.
 pub(crate) fn trash(
     volume: &dyn Volume,
     session: &Path,
     trash: &Path,
     now: SystemTime,
-) -> Result<PathBuf, TrashError> {
+) -> Result<Trashed, TrashError> {
+    let beside = belongings(volume, session);
+    match move_all(volume, session, &beside, trash, now) {
+        Err(TrashError::Io { path, source })
+            if path == session && source.kind() == io::ErrorKind::CrossesDevices =>
+        {
+            let trash = session.with_file_name(TRASH_BESIDE);
+            move_all(volume, session, &beside, &trash, now)
+        }
+        result => result,
+    }
+}
+
+fn move_all(
+    volume: &dyn Volume,
+    session: &Path,
+    beside: &[PathBuf],
+    trash: &Path,
+    now: SystemTime,
+) -> Result<Trashed, TrashError> {
     let failed = |path: &Path| {
         let path = path.to_path_buf();
         move |source| TrashError::Io { path, source }
@@ -129,24 +164,52 @@ pub(crate) fn trash(
         target = trash.join(format!("{}_{stem}.{number}", time::for_file_name(now)));
     }
     volume.create_folder(&target).map_err(failed(&target))?;
-    let mut moved = vec![session.to_path_buf()];
-    let artifacts = artifact::folder_of(session);
-    if volume.stat(&artifacts).is_ok() {
-        moved.push(artifacts);
-    }
-    moved.extend(
-        backup::list(volume, session)
-            .unwrap_or_default()
-            .into_iter()
-            .map(|backup| backup.path),
-    );
-    for path in moved {
+    // The session goes first: if it cannot go, nothing has.
+    for path in std::iter::once(session).chain(beside.iter().map(PathBuf::as_path)) {
         let to = target.join(path.file_name().unwrap_or_default());
-        volume.rename(&path, &to).map_err(failed(&path))?;
+        volume.rename(path, &to).map_err(failed(path))?;
     }
     volume.sync_folder(&target).map_err(failed(&target))?;
     if let Some(folder) = session.parent() {
         volume.sync_folder(folder).map_err(failed(folder))?;
     }
-    Ok(target)
+    Ok(Trashed {
+        folder: target,
+        items: beside.len() + 1,
+    })
+}
+
+/// What lies beside a session and is of no use without it.
+fn belongings(volume: &dyn Volume, session: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let artifacts = artifact::folder_of(session);
+    if volume.stat(&artifacts).is_ok() {
+        found.push(artifacts);
+    }
+    let backups = backup::list(volume, session).unwrap_or_default();
+    found.extend(backups.into_iter().map(|backup| backup.path));
+    let stem = session.file_stem().unwrap_or_default().to_string_lossy();
+    let name = session.file_name().unwrap_or_default().to_string_lossy();
+    let folder = session.parent().unwrap_or(Path::new(""));
+    for item in volume.list(folder).unwrap_or_default() {
+        let other = item.name().to_string_lossy();
+        let is_diagnostic = other
+            .strip_prefix(&*stem)
+            .and_then(|rest| rest.strip_prefix('-'))
+            .is_some_and(|rest| {
+                DIAGNOSTICS.iter().any(|kind| rest.starts_with(kind)) && has_extension(rest, &["json"])
+            });
+        let is_cut_out = other
+            .strip_prefix(&*name)
+            .is_some_and(|rest| rest.starts_with('.') && has_extension(rest, &["torn", "damaged"]));
+        if !item.is_folder && (is_diagnostic || is_cut_out) {
+            found.push(folder.join(item.name()));
+        }
+    }
+    found
+}
+
+fn has_extension(name: &str, extensions: &[&str]) -> bool {
+    name.rsplit_once('.')
+        .is_some_and(|(_, found)| extensions.contains(&found))
 }

@@ -32,7 +32,7 @@ pub use append::{
 pub use artifact::{ARTIFACT_CAP, ArtifactError, ArtifactId, ArtifactRef, Artifacts, StoredArtifact};
 pub use backup::{BACKUPS_KEPT, Backup, BackupError};
 pub use blob::{BlobError, BlobRef, Blobs};
-pub use gc::{Leftover, LeftoverKind, TrashError};
+pub use gc::{Leftover, LeftoverKind, TrashError, Trashed};
 pub use layout::{Layout, LayoutError};
 pub use line::InvalidLine;
 pub use listing::{Count, ListError, Listing, Project, ResolveError, SessionSummary};

@@ -10,7 +10,7 @@ use crate::append::{OpenError, OpenOptions, SessionWriter};
 use crate::artifact::Artifacts;
 use crate::backup::{self, Backup, BackupError};
 use crate::blob::Blobs;
-use crate::gc::{self, Leftover, TrashError};
+use crate::gc::{self, Leftover, TrashError, Trashed};
 use crate::layout::Layout;
 use crate::listing::{self, Count, ListError, Listing, Project, ResolveError};
 use crate::lock::Territory;
@@ -129,12 +129,12 @@ pub trait SessionStore: Debug + Send + Sync {
             })
     }
 
-    /// Moves a session with its artifacts and backups to the trash, see [`Layout::trash`]; returns the folder
-    /// that it is in now. The writer shows that nobody else uses the session.
+    /// Moves a session with all that lies beside it to the trash, see [`Layout::trash`]; if that is on another disk,
+    /// to a hidden folder beside the session. The writer shows that nobody else uses the session.
     ///
     /// # Errors
-    /// The system refuses, for example because the trash is on another disk.
-    fn trash(&self, writer: SessionWriter, trash: &Path, now: SystemTime) -> Result<PathBuf, TrashError> {
+    /// The system refuses.
+    fn trash(&self, writer: SessionWriter, trash: &Path, now: SystemTime) -> Result<Trashed, TrashError> {
         gc::trash(&**self.volume(), writer.path(), trash, now)
     }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use foldline_session_store::{
     Agent, AgentFolder, Count, DiskStore, Layout, LeftoverKind, Project, ResolveError, SessionStore,
+    SidecarName,
 };
 
 use crate::support::{entry, now, options};
@@ -234,9 +235,19 @@ fn a_deleted_session_is_in_the_trash_with_all_that_was_beside_it() {
     let saved = home.store.artifacts(&session).save("bash", "output").unwrap();
     let mut writer = home.store.open(&session, &options()).unwrap();
     writer.backup("compact", now()).unwrap();
-    let trash = home.store.trash(writer, &home.layout.trash(), now()).unwrap();
+    let name = SidecarName {
+        kind: "compaction-diagnostic",
+        now: now(),
+        unique: "u-1",
+    };
+    home.store.sidecar(&session, &name, b"{}");
+    let mut torn = session.clone().into_os_string();
+    torn.push(".torn");
+    fs_err::write(torn, "{").unwrap();
+    let trashed = home.store.trash(writer, &home.layout.trash(), now()).unwrap();
+    let trash = trashed.folder;
     assert!(trash.starts_with(home.layout.trash()));
-    assert_eq!(fs_err::read_dir(&trash).unwrap().count(), 3);
+    assert_eq!((fs_err::read_dir(&trash).unwrap().count(), trashed.items), (5, 5));
     assert!(home.find("/w", "gone").is_err());
     assert!(
         saved
