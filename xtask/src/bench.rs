@@ -1,5 +1,7 @@
 //! `cargo xtask bench`: measurements that need large generated files or whole processes.
 
+mod cli;
+mod recall;
 mod session_model;
 mod store;
 mod verbatim;
@@ -15,6 +17,10 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum What {
+    /// The start of the command, and a context, as whole processes.
+    Cli(cli::Args),
+    /// A search through everything that was said, against a newline scan of the same log.
+    Recall(recall::Args),
     /// Head index, decode and estimates against plain scans and parsers over 100 MB.
     SessionModel(session_model::Args),
     /// Resume of a 1 GB session against one of 2 MB, and the listing of 50 sessions of 40 MB.
@@ -25,6 +31,8 @@ enum What {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.what {
+        What::Cli(args) => cli::run(args),
+        What::Recall(args) => recall::run(args),
         What::SessionModel(args) => session_model::run(args),
         What::Store(args) => store::run(args),
         What::Verbatim(args) => verbatim::run(args),

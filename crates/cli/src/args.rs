@@ -5,11 +5,22 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use foldline_compaction_core::verbatim::Share;
 
+use crate::commands::{completions, delete, models, recall, rename};
 use crate::model::{EXTRACTIVE, ModelArgs};
 
 /// Keep long sessions of coding agents usable.
 #[derive(Debug, Parser)]
-#[command(name = "foldline", version, propagate_version = true, max_term_width = 100)]
+#[command(
+    name = "foldline",
+    version,
+    propagate_version = true,
+    max_term_width = 100,
+    after_help = "Examples:
+  foldline list --all
+  foldline compact latest --dry-run
+  foldline recall latest 'connection refused'",
+    after_long_help = crate::environment::help()
+)]
 pub(crate) struct Args {
     /// Print exactly one JSON document on standard output.
     #[arg(long, global = true)]
@@ -36,6 +47,12 @@ pub(crate) enum Command {
     Undo(Undo),
     /// Make a new session from the path to an entry.
     Fork(Fork),
+    /// Search everything that was ever said, folded or not.
+    Recall(recall::Args),
+    /// Give a session a title.
+    Rename(rename::Args),
+    /// Move a session to the trash.
+    Delete(delete::Args),
     /// List every damage of a session file, and repair it.
     Check(Check),
     /// Count what a session holds and what it cost.
@@ -54,6 +71,10 @@ pub(crate) enum Command {
     Serve(crate::commands::serve::Args),
     /// Show and change settings; trust projects.
     Config(crate::commands::config::Args),
+    /// List models and providers, or test whether a model answers.
+    Models(models::Args),
+    /// Print a script that completes commands and flags in a shell.
+    Completions(completions::Args),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -132,6 +153,10 @@ impl Strategy {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  foldline context latest
+  foldline context session.jsonl --format llm --json
+  foldline context session.jsonl --leaf 8f3a21bc --format text")]
 pub(crate) struct Context {
     /// The session: a path, the start of an id, or `latest`.
     pub(crate) session: String,
@@ -154,6 +179,9 @@ pub(crate) enum ContextFormat {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  foldline show session.jsonl 8f3a21bc
+  foldline show latest artifact://entry/8f3a21bc")]
 pub(crate) struct Show {
     /// The session: a path, the start of an id, or `latest`.
     pub(crate) session: String,
@@ -208,6 +236,9 @@ impl PruneStorage {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  foldline check session.jsonl
+  foldline check session.jsonl --repair")]
 pub(crate) struct Check {
     /// The session: a path, the start of an id, or `latest`.
     pub(crate) session: String,
@@ -217,12 +248,19 @@ pub(crate) struct Check {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  foldline stats latest
+  foldline stats session.jsonl --json")]
 pub(crate) struct Stats {
     /// The session: a path, the start of an id, or `latest`.
     pub(crate) session: String,
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  foldline list
+  foldline list --all --count
+  foldline list --all --backups --json")]
 pub(crate) struct List {
     /// Of all projects, and of every agent found on this machine.
     #[arg(long)]
@@ -236,6 +274,9 @@ pub(crate) struct List {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  foldline gc --dry-run
+  foldline gc --keep 1")]
 pub(crate) struct Gc {
     /// How many backups of each session stay.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -249,6 +290,9 @@ pub(crate) struct Gc {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  foldline tree latest
+  foldline tree session.jsonl --all")]
 pub(crate) struct Tree {
     /// The session: a path, the start of an id, or `latest`.
     pub(crate) session: String,
@@ -293,12 +337,17 @@ pub(crate) struct Navigate {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  foldline undo latest")]
 pub(crate) struct Undo {
     /// The session: a path, the start of an id, or `latest`.
     pub(crate) session: String,
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  foldline fork latest
+  foldline fork session.jsonl --at 8f3a21bc --output other.jsonl")]
 pub(crate) struct Fork {
     /// The session: a path, the start of an id, or `latest`.
     pub(crate) session: String,
@@ -311,6 +360,9 @@ pub(crate) struct Fork {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  foldline import ~/.claude/projects/-home-me-project/0198f3a2.jsonl
+  foldline import rollout.jsonl --output session.jsonl")]
 pub(crate) struct Import {
     /// The other agent's file; its content tells which agent that is.
     pub(crate) file: PathBuf,
@@ -320,6 +372,9 @@ pub(crate) struct Import {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  foldline export latest --to claude-code --output transcript.jsonl
+  foldline export session.jsonl --to markdown")]
 pub(crate) struct Export {
     /// The session: a path, the start of an id, or `latest`.
     pub(crate) session: String,

@@ -2,15 +2,20 @@
 
 mod check;
 mod compact;
+pub(crate) mod completions;
 pub(crate) mod config;
 mod context;
+pub(crate) mod delete;
 mod export;
 mod fork;
 mod gc;
 mod import;
 mod list;
+pub(crate) mod models;
 mod navigate;
 mod prune;
+pub(crate) mod recall;
+pub(crate) mod rename;
 pub(crate) mod report;
 pub(crate) mod serve;
 mod show;
@@ -32,6 +37,11 @@ pub(crate) fn run(command: &Command, format: Format) -> Result<Status, CommandEr
         Command::Navigate(args) => navigate::run(args, format),
         Command::Undo(args) => undo::run(args, format),
         Command::Fork(args) => fork::run(args, format),
+        Command::Rename(args) => rename::run(args, format),
+        Command::Delete(args) => delete::run(args, format),
+        Command::Models(args) => models::run(args, format),
+        Command::Completions(args) => completions::run(args, format),
+        Command::Recall(args) => recall::run(args, format),
         Command::Check(args) => check::run(args, format),
         Command::Stats(args) => stats::run(args, format),
         Command::List(args) => list::run(args, format),

@@ -1,6 +1,7 @@
 //! How every command writes: planned entries, appended in one step if the session is still the one that was read.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -191,8 +192,28 @@ pub(crate) fn now() -> String {
         .to_string()
 }
 
-fn failed(error: &dyn std::error::Error) -> CommandError {
-    CommandError::from_error(ErrorKind::Failed, error)
+fn failed(error: &(dyn std::error::Error + 'static)) -> CommandError {
+    let command_error = CommandError::from_error(ErrorKind::Failed, error);
+    match system_error(error) {
+        Some(io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => command_error
+            .hint("the folder of the session must be writable too: a backup and a lock go there; or write elsewhere"),
+        Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+            command_error.hint("make room; `foldline gc` removes old backups")
+        }
+        _ => command_error,
+    }
+}
+
+/// What the system said, if it was the system that refused.
+fn system_error(error: &(dyn std::error::Error + 'static)) -> Option<io::ErrorKind> {
+    let mut at = Some(error);
+    while let Some(cause) = at {
+        if let Some(io) = cause.downcast_ref::<io::Error>() {
+            return Some(io.kind());
+        }
+        at = cause.source();
+    }
+    None
 }
 
 fn read_only(session: &Session) -> CommandError {

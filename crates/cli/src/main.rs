@@ -3,11 +3,14 @@
 mod args;
 mod commands;
 mod commit;
+mod environment;
 mod error;
 mod model;
 mod new_file;
 mod output;
 mod progress;
+#[cfg(test)]
+mod reference;
 mod session;
 mod view;
 
@@ -15,8 +18,13 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
+use crate::error::{CommandError, ErrorKind};
+
 fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let args = match args::Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return not_understood(&error),
+    };
     let format = output::Format::from_flag(args.json);
     match commands::run(&args.command, format) {
         Ok(status) => ExitCode::from(status.code()),
@@ -25,4 +33,19 @@ fn main() -> ExitCode {
             ExitCode::from(error.kind.exit_code())
         }
     }
+}
+
+/// A command line that is wrong, or that asks for help. Programs get a document here too, although no flag was read.
+fn not_understood(error: &clap::Error) -> ExitCode {
+    let asks_for_json = std::env::args_os().any(|arg| arg == "--json");
+    if error.use_stderr() && asks_for_json {
+        let text = error.render().to_string();
+        let cause = text.split("\n\n").next().unwrap_or_default();
+        let cause: Vec<&str> = cause.trim_start_matches("error:").split_whitespace().collect();
+        let error = CommandError::new(ErrorKind::Usage, cause.join(" "))
+            .hint("`foldline help COMMAND` shows what it takes");
+        output::failure(&error, output::Format::Json);
+        return ExitCode::from(error.kind.exit_code());
+    }
+    output::clap(error)
 }

@@ -1,13 +1,16 @@
 //! The model that a command asks: from flags and environment to something that answers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use foldline_compaction_core::verbatim::{CallFailure, Retries};
 use foldline_llm_client::endpoint::{Auth, Endpoint, PlainHttp, key_from_env};
 use foldline_llm_client::{Catalogue, LanguageModel, LlmError, ProviderModel, RetryPolicy, RetryingModel};
 use foldline_session_model::Tokens;
-use foldline_session_model::model_call::{Api, ErrorClass, LlmReply, LlmRequest, ModelProfile, ModelRef};
+use foldline_session_model::model_call::{
+    Api, ErrorClass, LlmReply, LlmRequest, ModelProfile, ModelRef, OtherCause, TransientCause,
+};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -74,12 +77,12 @@ impl ModelArgs {
         let usage = |message: String| CommandError::new(ErrorKind::Usage, message);
         let name = ModelRef::parse(&self.model).ok_or_else(|| {
             usage(format!("{:?} is no model", self.model))
-                .hint("name it as provider/model, or use `extractive`")
+                .hint("name it as provider/model (`foldline models` lists some), or use `extractive`")
         })?;
         let known = Catalogue::built_in().profile(&name, self.api.map(Api::from));
         let mut profile = known.ok_or_else(|| {
             usage(format!("the provider {:?} is not known", name.provider))
-                .hint("say where it is with --base-url and how to speak to it with --api")
+                .hint("`foldline models` lists providers; say where another one is with --base-url, and how to speak to it with --api")
         })?;
         if let Some(window) = self.context_window {
             profile.context_window = Some(Tokens(window));
@@ -101,8 +104,9 @@ impl ModelArgs {
             .ok_or_else(|| {
                 usage(format!("where is the provider {:?}?", profile.provider)).hint("say it with --base-url")
             })?;
-        let endpoint = Endpoint::new(base, self.auth(&profile)?, PlainHttp::LoopbackOnly)
-            .map_err(|e| usage(e.message.to_string()))?;
+        let endpoint = Endpoint::new(base, self.auth(&profile)?, PlainHttp::LoopbackOnly).map_err(|e| {
+            usage(e.message.to_string()).hint("--base-url wants https, or http to this machine")
+        })?;
         let model = ProviderModel::new(profile, endpoint).map_err(|e| usage(e.message.to_string()))?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -188,6 +192,33 @@ impl Model {
             .unwrap_or_else(|| Err(failure(LlmError::cancelled())))
     }
 
+    /// Asks, and gives up after a time. Ctrl-C cancels.
+    pub(crate) fn ask_within(
+        &self,
+        request: &LlmRequest<'_>,
+        limit: Duration,
+    ) -> Result<LlmReply, CallFailure> {
+        let cancel = self.cancel.clone();
+        let call = self.client.complete(request, cancel.clone());
+        let answer = self.runtime.block_on(async {
+            tokio::select! {
+                answer = tokio::time::timeout(limit, call) => answer.ok(),
+                _ = tokio::signal::ctrl_c() => {
+                    cancel.cancel();
+                    Some(Err(LlmError::cancelled()))
+                }
+            }
+        });
+        match answer {
+            Some(answer) => answer.map_err(failure),
+            None => Err(CallFailure {
+                class: ErrorClass::Transient(TransientCause::TotalTimeout),
+                message: format!("no answer within {} seconds", limit.as_secs()),
+                retries: Retries::None,
+            }),
+        }
+    }
+
     /// Asks several things side by side; the answers come in the order of the requests. Ctrl-C cancels all.
     pub(crate) fn ask_all(&self, requests: &[LlmRequest<'_>]) -> Vec<Result<LlmReply, CallFailure>> {
         let calls = requests
@@ -238,6 +269,12 @@ pub(crate) fn call_error(failure: &CallFailure) -> CommandError {
         ErrorClass::Quota => {
             error.hint("the credit is used up; another model or `--model extractive` still works")
         }
+        ErrorClass::Transient(TransientCause::Network) => {
+            error.hint("check the network and --base-url, or work without a model: --model extractive")
+        }
+        ErrorClass::Other(OtherCause::NotFound) => error.hint(
+            "`foldline models` lists models that are known; providers name theirs in their documentation",
+        ),
         ErrorClass::RateLimit | ErrorClass::Transient(_) => {
             error.hint("try again later, or work without a model: --model extractive")
         }

@@ -6,6 +6,7 @@
 )]
 
 use std::io::Write as _;
+use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
@@ -88,6 +89,13 @@ pub(crate) fn failure(error: &CommandError, format: Format) {
             anstream::eprintln!("{BOLD}hint{BOLD:#}: {hint}");
         }
     }
+}
+
+/// Prints what the command line parser has to say: help on standard output, mistakes on standard error.
+pub(crate) fn clap(error: &clap::Error) -> ExitCode {
+    // A closed pipe is the reader's choice.
+    error.print().ok();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
 /// How many columns a line has: those of the terminal, or 80 for files and pipes.

@@ -33,24 +33,28 @@ pub(crate) enum Damage {
 impl Session {
     /// Reads a session. Damage is a warning: what is whole can be worked with.
     pub(crate) fn open(store: &DiskStore, name: &str, damage: Damage) -> Result<Self, CommandError> {
-        let path = resolve(store, name)?;
+        let session = Self::load(store, resolve(store, name)?, Trust::Validated)?;
+        if damage == Damage::Warn {
+            session.warn();
+        }
+        Ok(session)
+    }
+
+    /// Reads the session in a file and says nothing about damage.
+    pub(crate) fn load(store: &DiskStore, path: PathBuf, trust: Trust) -> Result<Self, CommandError> {
         let snapshot = store.read(&path).map_err(|e| read_error(&path, &e))?;
         let stamp = snapshot.stamp();
         let (imported_from, bytes) = match import::session(&snapshot) {
             Ok(imported) => (Some(imported.agent), imported.text.into_bytes()),
             Err(_) => (None, snapshot.into()),
         };
-        let log = SessionLog::load(bytes, Trust::Validated).map_err(|e| load_error(&path, &e))?;
-        let session = Self {
+        let log = SessionLog::load(bytes, trust).map_err(|e| load_error(&path, &e))?;
+        Ok(Self {
             path,
             log,
             stamp,
             imported_from,
-        };
-        if damage == Damage::Warn {
-            session.warn();
-        }
-        Ok(session)
+        })
     }
 
     /// Reads only as much of the end of a session as its context needs. Damage before that is not looked at.
@@ -129,7 +133,7 @@ impl Session {
 }
 
 /// The file that a person means: a path, the start of an id, or `latest`.
-fn resolve(store: &DiskStore, name: &str) -> Result<PathBuf, CommandError> {
+pub(crate) fn resolve(store: &DiskStore, name: &str) -> Result<PathBuf, CommandError> {
     let path = Path::new(name);
     if path.exists() {
         return Ok(path.to_path_buf());
@@ -143,7 +147,13 @@ fn resolve(store: &DiskStore, name: &str) -> Result<PathBuf, CommandError> {
                 let ids: Vec<&str> = choices.iter().filter_map(|c| c.id.as_deref()).take(8).collect();
                 format!("type more of the id: {}", ids.join(", "))
             }
-            _ => "name a path, the start of an id, or `latest`".to_owned(),
+            ResolveError::NoSession(_) => {
+                "`foldline list --all` lists the sessions of every agent on this machine; \
+                                           name one by its path or the start of its id"
+                    .to_owned()
+            }
+            _ => "name a path, the start of an id, or `latest`; `foldline list --all` lists sessions"
+                .to_owned(),
         };
         failed(&e).hint(hint)
     })

@@ -207,7 +207,7 @@ impl Promise {
 }
 
 /// The fixture again and again, as one session: ids are new in each copy, and each copy goes on from the one before.
-fn long_session(source: &[u8], size: usize) -> anyhow::Result<Vec<u8>> {
+pub(super) fn long_session(source: &[u8], size: usize) -> anyhow::Result<Vec<u8>> {
     let text = std::str::from_utf8(source)?;
     let (header, body) = text.split_once('\n').context("the fixture has a header")?;
     let mut out = Vec::with_capacity(size + source.len());

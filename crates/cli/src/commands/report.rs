@@ -26,7 +26,7 @@ use crate::session::{Damage, Session};
     after_help = "The page is one file: no scripts, and nothing is loaded from elsewhere. Secrets that the redaction rules know
 are taken out, and long texts are cut; `foldline show` prints them whole.
 
-Example:
+Examples:
   foldline report latest -o report.html"
 )]
 pub(crate) struct Args {

@@ -8,13 +8,16 @@
 mod check;
 mod compact;
 mod config;
+mod documents;
 mod errors;
 mod foreign;
 mod housekeeping;
 mod model;
 mod prune;
 mod read;
+mod recall;
 mod report;
 mod serve;
 mod support;
+mod titles;
 mod tree;

@@ -41,14 +41,28 @@ impl Sandbox {
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> Run {
-        let output = Command::new(env!("CARGO_BIN_EXE_foldline"))
-            .args(args)
+        self.run_with(args, &[])
+    }
+
+    /// Runs with variables in the environment, which is empty otherwise.
+    pub(crate) fn run_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Run {
+        let mut command = self.command(Path::new(env!("CARGO_BIN_EXE_foldline")));
+        let output = command.args(args).envs(variables.iter().copied()).output();
+        self.ran(output.unwrap())
+    }
+
+    /// The binary, or a copy of it, in this folder and with an empty environment.
+    pub(crate) fn command(&self, binary: &Path) -> Command {
+        let mut command = Command::new(binary);
+        command
             .current_dir(self.folder.path())
             .env_clear()
             .env("HOME", self.folder.path())
-            .env("NO_COLOR", "1")
-            .output()
-            .unwrap();
+            .env("NO_COLOR", "1");
+        command
+    }
+
+    pub(crate) fn ran(&self, output: Output) -> Run {
         Run {
             output,
             folder: self.folder.path().display().to_string(),
