@@ -23,23 +23,40 @@ const TAIL_UNITS: usize = 160;
 const ERROR_UNITS: usize = 240;
 
 /// The digest of a result; `None` if its notice tells the size only. `path` is the one that its call names.
-pub(crate) fn digest(result: &ToolResult<'_>, path: Option<&str>) -> Option<String> {
+#[cfg(test)]
+fn digest(result: &ToolResult<'_>, path: Option<&str>) -> Option<String> {
+    let mut out = String::new();
+    write_digest(&mut out, result, path, &mut Members::default());
+    (!out.is_empty()).then_some(out)
+}
+
+/// Appends the digest of a result; nothing if its notice tells the size only. `path` is the one that its call names,
+/// `details` is room for the details of the result.
+pub(crate) fn write_digest<'r>(
+    out: &mut String,
+    result: &'r ToolResult<'r>,
+    path: Option<&str>,
+    details: &mut Members<'r>,
+) {
     let kind = Kind::of(&result.tool_name);
     if kind == Kind::Other && !result.is_error {
-        return None;
+        return;
     }
     let joined = joined_text(&result.content);
     let text = sanitize(&joined);
-    let details = Members::of(result.details.as_deref());
+    let has_use = kind == Kind::Bash || path.is_none();
+    details.read(result.details.as_deref().filter(|_| has_use));
+    let details = &*details;
     let path = || {
         path.map(Cow::Borrowed)
             .or_else(|| details.text("resolvedPath").filter(|path| !path.is_empty()))
     };
-    let mut parts = Parts::default();
+    let start = out.len();
+    let mut parts = Parts { joined: out, start };
     match kind {
         Kind::Bash => {
             let found = scan::error_line(&text);
-            parts.push("exit", &exit_status(result, &details));
+            parts.push("exit", &exit_status(result, details));
             parts.push_cut("error", found, ERROR_UNITS);
             parts.push_cut("path", path().as_deref(), PATH_UNITS);
             parts.push_cut("tail", last_line(&text), TAIL_UNITS);
@@ -50,7 +67,7 @@ pub(crate) fn digest(result: &ToolResult<'_>, path: Option<&str>) -> Option<Stri
             parts.push_cut("path", path().as_deref(), PATH_UNITS);
             parts.push_cut("matches", found.matches, DIGEST_UNITS);
             parts.push_cut("files", found.files, DIGEST_UNITS);
-            if parts.joined.is_empty() {
+            if parts.is_empty() {
                 parts.joined.push_str("search digest unavailable");
             }
         }
@@ -63,7 +80,10 @@ pub(crate) fn digest(result: &ToolResult<'_>, path: Option<&str>) -> Option<Stri
             (None, None) => parts.push("error", "tool result failed without text"),
         },
     }
-    Some(cut(&parts.joined, DIGEST_UNITS))
+    if let Cow::Owned(cut) = cut(&out[start..], DIGEST_UNITS) {
+        out.truncate(start);
+        out.push_str(&cut);
+    }
 }
 
 /// All text of a result: its text blocks joined by newlines.
@@ -102,14 +122,18 @@ impl Kind {
     }
 }
 
-#[derive(Default)]
-struct Parts {
-    joined: String,
+struct Parts<'o> {
+    joined: &'o mut String,
+    start: usize,
 }
 
-impl Parts {
+impl Parts<'_> {
+    fn is_empty(&self) -> bool {
+        self.joined.len() == self.start
+    }
+
     fn push(&mut self, key: &str, value: &str) {
-        if !self.joined.is_empty() {
+        if !self.is_empty() {
             self.joined.push_str("; ");
         }
         self.joined.push_str(key);
@@ -124,7 +148,7 @@ impl Parts {
     }
 }
 
-fn exit_status<'r>(result: &'r ToolResult<'_>, details: &'r Members<'_>) -> Cow<'r, str> {
+fn exit_status<'r>(result: &ToolResult<'_>, details: &Members<'r>) -> Cow<'r, str> {
     match details.get("exitCode").filter(|raw| json::number(raw).is_some()) {
         Some(raw) => stringify(raw),
         None if result.is_error => Cow::Borrowed("1"),

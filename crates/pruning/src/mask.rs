@@ -32,7 +32,7 @@ impl Plan {
             } else {
                 ",{\"entryId\":"
             });
-            write_string(&mut data, replacement.entry.as_str());
+            write_string(&mut data, self.entry(replacement));
             data.push_str(",\"notice\":");
             write_string(&mut data, &self.mask_notice(replacement));
             // Writing to a String cannot fail.
@@ -45,9 +45,9 @@ impl Plan {
     /// What the model sees in the place of one of the results. The originals of a mask are in the log.
     pub fn mask_notice(&self, replacement: &Replacement) -> String {
         match self.originals {
-            Originals::Unreferenced => replacement.notice(None),
+            Originals::Unreferenced => self.notice(replacement, None),
             Originals::InLog | Originals::Artifacts { .. } => {
-                replacement.notice(Some(&entry_reference(replacement.entry.as_str())))
+                self.notice(replacement, Some(&entry_reference(self.entry(replacement))))
             }
         }
     }

@@ -10,26 +10,40 @@ pub(crate) const SCHEME: &str = "artifact://";
 /// The notice for a result of `tokens` tokens. A digest stands in the bracket, or behind it if there is a reference.
 pub(crate) fn notice(tokens: Tokens, digest: Option<&str>, reference: Option<&str>) -> String {
     let mut out = String::with_capacity(48 + digest.map_or(0, str::len) + reference.map_or(0, str::len));
+    write_notice(&mut out, tokens, digest, reference);
+    out
+}
+
+/// Appends the [`notice`].
+pub(crate) fn write_notice(out: &mut String, tokens: Tokens, digest: Option<&str>, reference: Option<&str>) {
     // Writing to a String cannot fail.
     let _ = write!(out, "[Output truncated - {tokens} tokens");
-    match (reference, digest) {
-        (None, None) => out.push(']'),
-        (None, Some(digest)) => {
-            let _ = write!(out, "; {digest}]");
-        }
-        (Some(reference), None) => {
-            let _ = write!(out, "; full output: {reference}]");
-        }
-        (Some(reference), Some(digest)) => {
-            let _ = write!(out, "; full output: {reference}] {digest}");
-        }
+    if let Some(reference) = reference {
+        out.push_str("; full output: ");
+        out.push_str(reference);
+        out.push(']');
     }
-    out
+    if let Some(digest) = digest {
+        out.push_str(if reference.is_some() { " " } else { "; " });
+        out.push_str(digest);
+    }
+    if reference.is_none() {
+        out.push(']');
+    }
 }
 
 /// The reference to the original of an entry that is still in the log.
 pub(crate) fn entry_reference(id: &str) -> String {
-    format!("{SCHEME}entry/{id}")
+    let mut out = String::new();
+    write_entry_reference(&mut out, id);
+    out
+}
+
+/// Appends the [`entry_reference`].
+pub(crate) fn write_entry_reference(out: &mut String, id: &str) {
+    out.push_str(SCHEME);
+    out.push_str("entry/");
+    out.push_str(id);
 }
 
 /// The reference to an artifact file.

@@ -3,17 +3,20 @@
 //! One pass forward collects the calls, one pass backward decides. Every text is measured once, and the text of a
 //! candidate is scanned once for its digest.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
 
-use foldline_session_model::message::{Message, ToolResult};
+use foldline_session_model::message::{Message, ToolCall, ToolResult};
 use foldline_session_model::tokens::TokenCounter;
-use foldline_session_model::{EntryId, EntryIx, Tokens};
+use foldline_session_model::{EntryIx, Tokens};
+use rustc_hash::{FxBuildHasher, FxHashSet};
+use serde_json::value::RawValue;
 
-use crate::digest::{digest, joined_text};
-use crate::notice::{SCHEME, entry_reference, notice};
+use crate::digest::{joined_text, write_digest};
+use crate::notice::{SCHEME, notice, write_entry_reference, write_notice};
 use crate::policy::{Digests, Originals, Policy, Staleness};
-use crate::staleness::{self, Calls, Members, Stale, Tracker};
+use crate::staleness::{Calls, Members, Stale, Tracker};
 use crate::text::units;
 use crate::turn_fence::first_fenced;
 use crate::view::{Item, Masking, View};
@@ -31,6 +34,8 @@ pub struct Plan {
     pub outcome: Outcome,
     /// How notices refer to originals.
     pub originals: Originals,
+    /// The ids and digests of all replacements, one after another: there may be very many.
+    texts: String,
 }
 
 /// Whether a plan holds anything.
@@ -52,22 +57,22 @@ pub enum Outcome {
 /// One result that becomes a notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replacement {
-    /// The entry of the result.
-    pub entry: EntryId,
+    /// The entry of the result, in the texts of the plan.
+    entry: Range<usize>,
     /// The same entry in its log.
     pub source: EntryIx,
     /// The position in the view that was planned for.
     pub position: usize,
     /// The tool.
-    pub tool: String,
+    pub tool: Arc<str>,
     /// The estimate of the original, pictures included.
     pub tokens: Tokens,
     /// What the replacement saves.
     pub saved: Tokens,
     /// Why this result may go.
     pub why: Why,
-    /// What the notice tells beside the size.
-    pub digest: Option<String>,
+    /// What the notice tells beside the size, there too.
+    digest: Option<Range<usize>>,
 }
 
 /// Why a result may go.
@@ -133,55 +138,99 @@ pub fn stale(view: &View<'_>) -> Vec<(usize, Why)> {
 /// The counter is the one that the caller measures its context with: savings are exact by it.
 pub fn plan(view: &View<'_>, policy: &Policy, originals: Originals, counter: &dyn TokenCounter) -> Plan {
     let fence = first_fenced(view, policy.protect_recent_turns);
-    let calls = match (policy.staleness, policy.digests) {
-        (Staleness::Ignore, Digests::None) => Calls::default(),
-        _ => staleness::calls(view),
-    };
-    let longest = match originals {
-        Originals::Artifacts { budget } => worst_case(usize::from(budget.get())),
-        Originals::InLog | Originals::Unreferenced => String::new(),
-    };
     let mut tracker = Tracker::new(view.cwd);
+    let mut drafts = Drafts::new(originals);
+    let mut arguments = Members::default();
     let mut newer = Tokens::ZERO;
     let mut replacements = Vec::new();
-    for (position, item) in view.items.iter().enumerate().rev() {
-        let Message::ToolResult(result) = item.message else {
-            continue;
-        };
-        let tokens = counter.message(item.message);
-        let is_protected_by_age = newer < policy.protect_tokens;
-        // Whatever becomes of a result, it fills the window.
-        newer += tokens;
-
-        let call = calls.get(&*result.tool_call_id).copied();
-        let arguments = Members::of(call.and_then(|call| call.arguments.as_deref()));
-        let stale = match policy.staleness {
-            Staleness::Track => call.and_then(|call| tracker.observe(call, &arguments, result)),
-            Staleness::Ignore => None,
-        };
-        if position >= fence || is_pruned(item, result) || (is_protected_by_age && stale.is_none()) {
-            continue;
+    let mut answers = answers(view, policy);
+    for together in answers.rchunks_mut(TOGETHER) {
+        // What a result and its call consist of is far apart in memory: this way it is waited for together.
+        for answer in &mut *together {
+            answer.look_up(policy);
         }
-        if policy.protects(&result.tool_name)
-            && !(stale.is_some() && policy.gives_up_when_stale(&result.tool_name))
-        {
-            continue;
-        }
-        let candidate = Candidate {
+        for &Answer {
             position,
             item,
             result,
-            tokens,
-            stale,
-        };
-        let reference = match originals {
-            Originals::InLog => Some(Cow::Owned(entry_reference(item.id))),
-            Originals::Artifacts { .. } => Some(Cow::Borrowed(&*longest)),
-            Originals::Unreferenced => None,
-        };
-        replacements.extend(candidate.replacement(&arguments, policy, reference.as_deref(), counter));
+            call,
+            is_protected,
+            written,
+        } in together.iter().rev()
+        {
+            // Whatever becomes of a result, it fills the window. Beyond it only the size of what may go is of interest.
+            let is_protected_by_age = newer < policy.protect_tokens;
+            let measured = is_protected_by_age.then(|| counter.message(item.message));
+            newer += measured.unwrap_or(Tokens::ZERO);
+
+            arguments.read(written);
+            let stale = match policy.staleness {
+                Staleness::Track => call.and_then(|call| tracker.observe(call, &arguments, result)),
+                Staleness::Ignore => None,
+            };
+            if position >= fence || is_pruned(item, result) || (is_protected_by_age && stale.is_none()) {
+                continue;
+            }
+            if is_protected && !(stale.is_some() && policy.gives_up_when_stale(&result.tool_name)) {
+                continue;
+            }
+            let candidate = Candidate {
+                position,
+                item,
+                result,
+                tokens: measured.unwrap_or_else(|| counter.message(item.message)),
+                stale,
+            };
+            replacements.extend(candidate.replacement(&arguments, policy, &mut drafts, counter));
+        }
     }
-    decide(replacements, policy.minimum_savings, originals)
+    decide(
+        replacements,
+        drafts.into_texts(),
+        policy.minimum_savings,
+        originals,
+    )
+}
+
+/// Answers that are looked at one after another.
+const TOGETHER: usize = 64;
+
+/// The results with their calls, if the policy asks about calls. Of calls with the same id the last one counts.
+fn answers<'v>(view: &'v View<'v>, policy: &Policy) -> Vec<Answer<'v>> {
+    let of_interest = policy.staleness == Staleness::Track || policy.digests == Digests::ErrorFirst;
+    let half = view.items.len() / 2;
+    let mut calls = Calls::with_capacity_and_hasher(if of_interest { half } else { 0 }, FxBuildHasher);
+    let mut answers = Vec::with_capacity(half);
+    // Nearly always a call stands before its result, and no other has its id: then one pass is enough.
+    let mut is_in_order = true;
+    for (position, item) in view.items.iter().enumerate() {
+        match item.message {
+            Message::Assistant(message) if of_interest => {
+                for call in message.content.tool_calls() {
+                    is_in_order &= calls.insert(&call.id, call).is_none();
+                }
+            }
+            Message::ToolResult(result) => {
+                let call = calls.get(&*result.tool_call_id).copied();
+                is_in_order &= call.is_some();
+                answers.push(Answer {
+                    position,
+                    item,
+                    result,
+                    call,
+                    is_protected: false,
+                    written: None,
+                });
+            }
+            _ => {}
+        }
+    }
+    if !is_in_order {
+        for answer in &mut answers {
+            answer.call = calls.get(&*answer.result.tool_call_id).copied();
+        }
+    }
+    answers
 }
 
 impl Plan {
@@ -190,12 +239,27 @@ impl Plan {
         self.replacements.is_empty()
     }
 
+    /// What the notice of one of the replacements tells beside the size.
+    pub fn digest(&self, replacement: &Replacement) -> Option<&str> {
+        self.texts.get(replacement.digest.clone()?)
+    }
+
+    /// The id of the entry of one of the replacements.
+    pub fn entry(&self, replacement: &Replacement) -> &str {
+        self.texts.get(replacement.entry.clone()).unwrap_or_default()
+    }
+
+    /// The notice in the place of the result.
+    pub(crate) fn notice(&self, replacement: &Replacement, reference: Option<&str>) -> String {
+        notice(replacement.tokens, self.digest(replacement), reference)
+    }
+
     /// The replacements by tool, by name.
     pub fn by_tool(&self) -> Vec<ToolTotal> {
         let mut totals: BTreeMap<&str, ToolTotal> = BTreeMap::new();
         for replacement in &self.replacements {
             let total = totals.entry(&replacement.tool).or_insert_with(|| ToolTotal {
-                tool: replacement.tool.clone(),
+                tool: replacement.tool.to_string(),
                 results: 0,
                 tokens: Tokens::ZERO,
                 saved: Tokens::ZERO,
@@ -208,25 +272,19 @@ impl Plan {
     }
 }
 
-impl Replacement {
-    /// The notice in the place of the result.
-    pub(crate) fn notice(&self, reference: Option<&str>) -> String {
-        notice(self.tokens, self.digest.as_deref(), reference)
-    }
-}
-
 /// Whether there is a notice already: a mark says so, not the text.
 fn is_pruned(item: &Item<'_>, result: &ToolResult<'_>) -> bool {
     result.pruned_at.is_some() || item.masking == Masking::Masked
 }
 
-fn decide(replacements: Vec<Replacement>, minimum: Tokens, originals: Originals) -> Plan {
+fn decide(replacements: Vec<Replacement>, texts: String, minimum: Tokens, originals: Originals) -> Plan {
     let tokens_saved: Tokens = replacements.iter().map(|r| r.saved).sum();
     let nothing = |outcome| Plan {
         replacements: Vec::new(),
         tokens_saved: Tokens::ZERO,
         outcome,
         originals,
+        texts: String::new(),
     };
     if replacements.is_empty() {
         nothing(Outcome::NothingToPrune)
@@ -241,7 +299,28 @@ fn decide(replacements: Vec<Replacement>, minimum: Tokens, originals: Originals)
             tokens_saved,
             outcome: Outcome::Prune,
             originals,
+            texts,
         }
+    }
+}
+
+/// A result with its call.
+struct Answer<'v> {
+    position: usize,
+    item: &'v Item<'v>,
+    result: &'v ToolResult<'v>,
+    call: Option<&'v ToolCall<'v>>,
+    /// Whether the policy protects the tool. This and the next are looked up right before they are needed.
+    is_protected: bool,
+    /// The arguments of the call, if they are an object.
+    written: Option<&'v RawValue>,
+}
+
+impl Answer<'_> {
+    fn look_up(&mut self, policy: &Policy) {
+        self.is_protected = policy.protects(&self.result.tool_name);
+        let arguments = self.call.and_then(|call| call.arguments.as_deref());
+        self.written = arguments.filter(|raw| raw.get().starts_with('{'));
     }
 }
 
@@ -254,48 +333,129 @@ struct Candidate<'c, 'v> {
     stale: Option<Stale>,
 }
 
-impl Candidate<'_, '_> {
+impl<'v> Candidate<'_, 'v> {
     fn replacement(
         &self,
         arguments: &Members<'_>,
         policy: &Policy,
-        reference: Option<&str>,
+        drafts: &mut Drafts<'v>,
         counter: &dyn TokenCounter,
     ) -> Option<Replacement> {
         // A notice costs something: a result that is not above the floor is not even scanned.
         if self.tokens < policy.entry_floor {
             return None;
         }
-        let path = arguments.path();
-        let digest = match policy.digests {
-            Digests::ErrorFirst => digest(self.result, path.as_deref()),
-            Digests::None => None,
-        };
-        let planned = notice(self.tokens, digest.as_deref(), reference);
-        let saved = self.tokens.saturating_sub(counter.one(&planned));
+        let planned = drafts.write(self, arguments, policy.digests);
+        let saved = self.tokens.saturating_sub(counter.one(planned));
         if saved < policy.entry_floor {
             return None;
         }
         // An error in few words says more than a notice about it.
         if self.result.is_error
             && policy.digests == Digests::ErrorFirst
-            && units(&planned) > units(&joined_text(&self.result.content))
+            && units(planned) > units(&joined_text(&self.result.content))
         {
             return None;
         }
         Some(Replacement {
-            entry: EntryId::from(self.item.id),
+            digest: drafts.keep_digest(),
+            entry: drafts.keep_id(self.item.id),
             source: self.item.source,
             position: self.position,
-            tool: self.result.tool_name.to_string(),
+            tool: drafts.tool(&self.result.tool_name),
             tokens: self.tokens,
             saved,
             why: match self.stale {
                 None => Why::Old,
                 Some(stale) => stale.into(),
             },
-            digest,
         })
+    }
+}
+
+/// What candidates share: where notices are written to be measured, and the names of tools, of which there are few.
+struct Drafts<'v> {
+    originals: Originals,
+    /// The texts of the replacements, and behind them the digest of the last candidate.
+    texts: String,
+    kept: usize,
+    reference: String,
+    notice: String,
+    details: Members<'v>,
+    tools: FxHashSet<Arc<str>>,
+}
+
+impl<'v> Drafts<'v> {
+    fn new(originals: Originals) -> Self {
+        let reference = match originals {
+            Originals::Artifacts { budget } => worst_case(usize::from(budget.get())),
+            Originals::InLog | Originals::Unreferenced => String::new(),
+        };
+        Self {
+            originals,
+            texts: String::new(),
+            kept: 0,
+            reference,
+            notice: String::new(),
+            details: Members::default(),
+            tools: FxHashSet::default(),
+        }
+    }
+
+    /// Writes the notice of a candidate. It is there until the next one is written.
+    fn write(&mut self, candidate: &Candidate<'_, 'v>, arguments: &Members<'_>, digests: Digests) -> &str {
+        self.texts.truncate(self.kept);
+        self.notice.clear();
+        if digests == Digests::ErrorFirst {
+            let path = arguments.path();
+            write_digest(
+                &mut self.texts,
+                candidate.result,
+                path.as_deref(),
+                &mut self.details,
+            );
+        }
+        let digest = self.texts.get(self.kept..).filter(|digest| !digest.is_empty());
+        let reference = match self.originals {
+            Originals::InLog => {
+                self.reference.clear();
+                write_entry_reference(&mut self.reference, candidate.item.id);
+                Some(&*self.reference)
+            }
+            Originals::Artifacts { .. } => Some(&*self.reference),
+            Originals::Unreferenced => None,
+        };
+        write_notice(&mut self.notice, candidate.tokens, digest, reference);
+        &self.notice
+    }
+
+    /// Keeps the digest of the last candidate, if it has one.
+    fn keep_digest(&mut self) -> Option<Range<usize>> {
+        let digest = self.kept..self.texts.len();
+        self.kept = digest.end;
+        (!digest.is_empty()).then_some(digest)
+    }
+
+    /// Keeps the id of the last candidate, once its digest is kept.
+    fn keep_id(&mut self, id: &str) -> Range<usize> {
+        self.texts.push_str(id);
+        let entry = self.kept..self.texts.len();
+        self.kept = entry.end;
+        entry
+    }
+
+    fn into_texts(mut self) -> String {
+        self.texts.truncate(self.kept);
+        self.texts
+    }
+
+    fn tool(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.tools.get(name) {
+            return Arc::clone(known);
+        }
+        let name: Arc<str> = name.into();
+        self.tools.insert(Arc::clone(&name));
+        name
     }
 }
 

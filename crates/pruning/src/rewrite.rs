@@ -88,27 +88,27 @@ impl Plan {
                     let reference = number_reference(number);
                     if reference.len() > usize::from(budget.get()) {
                         return Err(RewriteError::ReferenceTooLong {
-                            entry: replacement.entry.clone(),
+                            entry: EntryId::from(self.entry(replacement)),
                             number,
                         });
                     }
                     Some(reference)
                 }
                 (Originals::Artifacts { .. }, None) | (Originals::InLog, _) => {
-                    rewrite.kept.push(replacement.entry.clone());
+                    rewrite.kept.push(EntryId::from(self.entry(replacement)));
                     continue;
                 }
             };
-            let notice = replacement.notice(reference.as_deref());
+            let notice = self.notice(replacement, reference.as_deref());
             rewrite.tokens_saved += replacement.tokens.saturating_sub(counter.one(&notice));
             let line = replaced_line(log, replacement, &notice, stamp).map_err(|source| {
                 RewriteError::Unreadable {
-                    entry: replacement.entry.clone(),
+                    entry: EntryId::from(self.entry(replacement)),
                     source,
                 }
             })?;
             rewrite.entries.push(RewrittenEntry {
-                entry: replacement.entry.clone(),
+                entry: EntryId::from(self.entry(replacement)),
                 source: replacement.source,
                 line,
             });

@@ -23,7 +23,7 @@ pub(crate) use selector::split as split_selector;
 
 use range_cover::RangeCover;
 use selector::Selector;
-use target_key::TargetKey;
+use target_key::Answered;
 
 /// Why a result is worthless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,18 +54,21 @@ pub(crate) fn calls<'v>(view: &View<'v>) -> Calls<'v> {
 /// What the results that were seen so far, the newest, say about older ones.
 pub(crate) struct Tracker<'v> {
     paths: Paths<'v>,
-    answered: FxHashSet<TargetKey<'v>>,
+    answered: Answered<'v>,
     changed: FxHashSet<PathId>,
     covers: FxHashMap<PathId, RangeCover>,
+    /// Room for the details of one result.
+    details: Members<'v>,
 }
 
 impl<'v> Tracker<'v> {
     pub(crate) fn new(cwd: &'v str) -> Self {
         Self {
             paths: Paths::new(cwd),
-            answered: FxHashSet::default(),
+            answered: Answered::default(),
             changed: FxHashSet::default(),
             covers: FxHashMap::default(),
+            details: Members::default(),
         }
     }
 
@@ -77,26 +80,31 @@ impl<'v> Tracker<'v> {
         arguments: &Members<'v>,
         result: &'v ToolResult<'v>,
     ) -> Option<Stale> {
-        let details = match &*call.name {
-            "read" | "resolve" => Members::of(result.details.as_deref()),
-            name if is_edit_tool(name) => Members::of(result.details.as_deref()),
-            _ => Members::default(),
-        };
+        let mut details = std::mem::take(&mut self.details);
+        details.read(match &*call.name {
+            "read" | "resolve" => result.details.as_deref(),
+            name if is_edit_tool(name) => result.details.as_deref(),
+            _ => None,
+        });
         let mut stale = None;
         if !result.is_error {
-            let key = TargetKey::of(call, arguments, &mut self.paths);
+            let repeated = self.answered.repeats(call, arguments, &mut self.paths);
             if call.name == "read" {
                 stale = self.observe_read(arguments, &details);
             }
-            if let Some(key) = key
-                && !self.answered.insert(key)
-            {
+            if repeated {
                 stale = Some(Stale::Repeated);
             }
         }
-        let groups = proven_groups(call, arguments, &details, result.is_error, &mut self.paths);
-        self.changed
-            .extend(groups.iter().flat_map(|group| group.ids.iter().copied()));
+        mutations::add_proven(
+            &mut self.changed,
+            call,
+            arguments,
+            &details,
+            result.is_error,
+            &mut self.paths,
+        );
+        self.details = details;
         stale
     }
 

@@ -1,5 +1,7 @@
 //! Text as the notices' format measures and trims it: in UTF-16 units, by JavaScript's white space.
 
+use std::borrow::Cow;
+
 /// Length in UTF-16 units.
 pub(crate) fn units(text: &str) -> usize {
     if text.is_ascii() {
@@ -10,9 +12,10 @@ pub(crate) fn units(text: &str) -> usize {
 }
 
 /// The text if it is at most `max` units long; else what fits with an ellipsis at its end, never half a character.
-pub(crate) fn cut(text: &str, max: usize) -> String {
-    if units(text) <= max {
-        return text.to_owned();
+pub(crate) fn cut(text: &str, max: usize) -> Cow<'_, str> {
+    // No text has more units than bytes.
+    if text.len() <= max || units(text) <= max {
+        return Cow::Borrowed(text);
     }
     let mut room = max.saturating_sub(1);
     let end = text
@@ -27,7 +30,7 @@ pub(crate) fn cut(text: &str, max: usize) -> String {
         .map_or(text.len(), |(at, _)| at);
     let mut out = text.get(..end).unwrap_or_default().to_owned();
     out.push('…');
-    out
+    Cow::Owned(out)
 }
 
 /// What JavaScript's `trim` and `\s` take for white space.

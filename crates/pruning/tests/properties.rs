@@ -185,12 +185,12 @@ proptest! {
         };
         for replacement in &planned.replacements {
             prop_assert!(replacement.position < fence);
-            prop_assert!(replacement.tool != "skill");
+            prop_assert!(&*replacement.tool != "skill");
             prop_assert!(replacement.saved >= policy.entry_floor);
             let notice = planned.mask_notice(replacement);
-            let address = format!("artifact://entry/{}", replacement.entry);
+            let address = format!("artifact://entry/{}", planned.entry(replacement));
             prop_assert!(notice.contains(&address));
-            prop_assert!(replacement.digest.as_ref().is_none_or(|d| d.encode_utf16().count() <= 256));
+            prop_assert!(planned.digest(replacement).is_none_or(|d| d.encode_utf16().count() <= 256));
             let Some(Original::Text(text) | Original::Content(text)) = Original::of(&masked, replacement.source) else {
                 panic!("no original");
             };

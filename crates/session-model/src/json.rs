@@ -16,7 +16,7 @@ mod tests;
 pub(crate) use field::{Field, Nullable, Own, Strictly, json_object, read_lenient, read_strict, text_of};
 pub use js::{members, stringify, write_string};
 pub(crate) use object::Object;
-pub use read::{elements, number, object, text};
+pub use read::{Member, elements, number, object, object_into, text};
 pub(crate) use repair::repaired;
 pub use splice::{Edit, edit};
 

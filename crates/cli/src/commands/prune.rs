@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use foldline_pruning::cost::Cost;
+use foldline_llm_client::Catalogue;
+use foldline_pruning::cost::{Cost, Prices};
 use foldline_pruning::{
     Original, Originals, Outcome, Plan, Policy, ReferenceBudget, Rewrite, Stamp, ToolTotal, View, plan,
 };
 use foldline_session_model::fold::Context;
+use foldline_session_model::model_call::ModelRef;
 use foldline_session_model::tokens::Heuristic;
 use foldline_session_model::tree::Leaf;
 use foldline_session_model::{EntryId, EntryIx, Tokens};
@@ -105,8 +107,24 @@ fn planned(args: &args::Prune, context: &Context<'_>) -> (Plan, Cost) {
     };
     let view = View::of_context(context);
     let plan = plan(&view, &policy, originals, &Heuristic);
-    let cost = plan.cost(&view, None, &Heuristic);
+    let cost = plan.cost(&view, prices(context), &Heuristic);
     (plan, cost)
+}
+
+/// The prices of the model that the session goes on with; `None` if the session names none or nothing is known of it.
+fn prices(context: &Context<'_>) -> Option<Prices> {
+    let state = context.state();
+    let model = state.model()?;
+    let name = ModelRef {
+        provider: model.provider.to_string(),
+        id: model.model.to_string(),
+    };
+    let known = Catalogue::built_in().profile(&name, None)?.prices?;
+    Some(Prices {
+        input: known.input,
+        cache_read: known.cache_read,
+        cache_write: known.cache_write,
+    })
 }
 
 /// Why nothing is written, if nothing is.
@@ -126,8 +144,8 @@ fn rows(plan: &Plan, goes: impl Fn(&EntryIx) -> bool) -> Vec<Row> {
     replacements
         .filter(|replacement| goes(&replacement.source))
         .map(|replacement| Row {
-            entry_id: replacement.entry.clone(),
-            tool_name: replacement.tool.clone(),
+            entry_id: plan.entry(replacement).into(),
+            tool_name: replacement.tool.to_string(),
             notice: plan.mask_notice(replacement),
             tokens: replacement.tokens,
         })
@@ -214,13 +232,13 @@ fn store_originals(
             Ok(artifact) => {
                 output::warning(&format!(
                     "the output of {} is too long to be stored",
-                    replacement.entry
+                    plan.entry(replacement)
                 ));
                 if let Err(e) = artifacts.remove(&artifact) {
                     output::warning(&e.to_string());
                 }
             }
-            Err(e) => output::warning(&format!("the output of {} stays: {e}", replacement.entry)),
+            Err(e) => output::warning(&format!("the output of {} stays: {e}", plan.entry(replacement))),
         }
     }
     stored

@@ -1,5 +1,7 @@
 use std::fmt::Write as _;
 
+use foldline_llm_client::Catalogue;
+use foldline_session_model::model_call::ModelRef;
 use serde_json::json;
 
 use crate::support::Sandbox;
@@ -77,6 +79,47 @@ fn a_dry_run_changes_nothing() {
     let text = run.stdout();
     assert!(text.contains("  bash      1 results"), "{text}");
     assert!(text.contains("  view      1 results"), "{text}");
+}
+
+/// The session, with a model that is told before its first message.
+fn session_of(provider: &str, model: &str) -> String {
+    let change = format!(
+        r#"{{"type":"model_change","id":"m0","parentId":null,"timestamp":"2026-01-01T00:00:00.500Z","provider":"{provider}","modelId":"{model}"}}"#
+    );
+    session().replacen(
+        r#"{"type":"message","id":"u0","parentId":null"#,
+        &format!("{change}\n{}", r#"{"type":"message","id":"u0","parentId":"m0""#),
+        1,
+    )
+}
+
+#[test]
+fn cost_and_gain_are_those_of_the_model_of_the_session() {
+    let sandbox = Sandbox::new();
+    sandbox.write("s.jsonl", session_of("anthropic", "claude-sonnet-4-5"));
+    let name = ModelRef::parse("anthropic/claude-sonnet-4-5").unwrap();
+    let prices = Catalogue::built_in()
+        .profile(&name, None)
+        .unwrap()
+        .prices
+        .unwrap();
+    let document = sandbox.json(&prune(&["--dry-run"]));
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    let cost = &document["cost"];
+    let now = number(&cost["sentAnew"]) * (prices.cache_write - prices.cache_read) / 1e6;
+    let gain = number(&document["tokensSaved"]) * prices.cache_read / 1e6;
+    assert!(now > 0.0 && gain > 0.0);
+    assert!((number(&cost["now"]) - now).abs() < 1e-12, "{cost}");
+    assert!((number(&cost["gainPerRequest"]) - gain).abs() < 1e-12, "{cost}");
+    let text = sandbox.run(&prune(&["--dry-run"])).stdout();
+    assert!(text.contains("costs $"), "{text}");
+
+    sandbox.write("s.jsonl", session_of("nobody", "unheard-of"));
+    let cost = &sandbox.json(&prune(&["--dry-run"]))["cost"];
+    assert_eq!(
+        (&cost["now"], &cost["gainPerRequest"]),
+        (&json!(null), &json!(null))
+    );
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Commands that answer the same question each time (spec "Pruning", 5.1; defect 4).
 
+use std::borrow::Cow;
+
 use crate::text::{is_space, trim};
 
 /// The command with its blanks folded, if it is one that only looks: a test run, a build, `git status`. Whatever
 /// joins, redirects or substitutes is not looked into.
-pub(super) fn idempotent(command: &str) -> Option<String> {
-    let command = trim(command);
+pub(super) fn idempotent(written: Cow<'_, str>) -> Option<Cow<'_, str>> {
+    let command = trim(&written);
     if command.contains([';', '&', '|', '\n', '\r', '`', '<', '>']) || command.contains("$(") {
         return None;
     }
@@ -23,10 +25,17 @@ pub(super) fn idempotent(command: &str) -> Option<String> {
         "cargo" | "make" | "just" => &["build"],
         _ => return None,
     };
-    begins_with(subcommand, known).then(|| {
-        let words = command.split(is_space).filter(|word| !word.is_empty());
-        words.collect::<Vec<_>>().join(" ")
-    })
+    if !begins_with(subcommand, known) {
+        return None;
+    }
+    if written
+        .split(' ')
+        .all(|word| !word.is_empty() && !word.contains(is_space))
+    {
+        return Some(written);
+    }
+    let words = command.split(is_space).filter(|word| !word.is_empty());
+    Some(Cow::Owned(words.collect::<Vec<_>>().join(" ")))
 }
 
 /// Whether a word is one of these, or goes on behind one with something that is no part of a word.
@@ -65,7 +74,7 @@ mod tests {
             ("bun test < x", None),
             ("", None),
         ] {
-            assert_eq!(idempotent(command).as_deref(), expected, "{command}");
+            assert_eq!(idempotent(command.into()).as_deref(), expected, "{command}");
         }
     }
 }

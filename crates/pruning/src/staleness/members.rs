@@ -2,21 +2,44 @@
 
 use std::borrow::Cow;
 
-use foldline_session_model::json;
+use foldline_session_model::json::{self, Member};
 use serde_json::value::RawValue;
 
 /// The members of an object; none if there is no object. Of equal keys the last counts.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub(crate) struct Members<'a> {
+    members: Vec<Member<'a>>,
+    /// The member that names a path.
+    path: Option<(&'static str, &'a RawValue)>,
+}
+
+/// The spellings of a path, by rank.
+const PATHS: [&str; 3] = ["path", "file_path", "filePath"];
 
 impl<'a> Members<'a> {
     pub(crate) fn of(raw: Option<&'a RawValue>) -> Self {
-        Self(raw.and_then(json::object).unwrap_or_default())
+        let mut members = Self::default();
+        members.read(raw);
+        members
+    }
+
+    /// Takes up the members of another object in place of those that were there.
+    pub(crate) fn read(&mut self, raw: Option<&'a RawValue>) {
+        match raw {
+            Some(raw) => {
+                json::object_into(raw, &mut self.members);
+            }
+            None => self.members.clear(),
+        }
+        // Asked for again and again, so it is looked up once.
+        self.path = PATHS
+            .into_iter()
+            .find_map(|key| self.get(key).map(|raw| (key, raw)));
     }
 
     /// The value; `null` counts as absent.
     pub(crate) fn get(&self, key: &str) -> Option<&'a RawValue> {
-        let (_, raw) = self.0.iter().rev().find(|(name, _)| name == key)?;
+        let (_, raw) = self.members.iter().rev().find(|(name, _)| name == key)?;
         (raw.get() != "null").then_some(*raw)
     }
 
@@ -37,8 +60,8 @@ impl<'a> Members<'a> {
     }
 
     /// All members as written, equal keys included.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &(Cow<'a, str>, &'a RawValue)> {
-        self.0.iter()
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Member<'a>> {
+        self.members.iter()
     }
 
     /// The path that a call names: the first of three spellings that is there, if it is text.
@@ -49,8 +72,6 @@ impl<'a> Members<'a> {
 
     /// The spelling that names the path, with its value.
     pub(crate) fn path_member(&self) -> Option<(&'static str, &'a RawValue)> {
-        ["path", "file_path", "filePath"]
-            .into_iter()
-            .find_map(|key| self.get(key).map(|raw| (key, raw)))
+        self.path
     }
 }

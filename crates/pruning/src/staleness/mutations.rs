@@ -67,6 +67,30 @@ pub(crate) fn path_groups<'v>(arguments: &Members<'v>, paths: &mut Paths<'v>) ->
     groups
 }
 
+/// Adds the files that a result proves to be changed; see [`proven_groups`].
+pub(crate) fn add_proven<'v>(
+    changed: &mut FxHashSet<PathId>,
+    call: &ToolCall<'v>,
+    arguments: &Members<'v>,
+    details: &Members<'v>,
+    is_error: bool,
+    paths: &mut Paths<'v>,
+) {
+    // Nearly every change is one of one file, named by its path.
+    let is_plain = matches!(&*call.name, "edit" | "write") && details.elements("perFileResults").is_none();
+    match arguments.path() {
+        Some(path) if is_plain => {
+            if !is_error {
+                changed.insert(paths.id(&path));
+            }
+        }
+        _ => {
+            let groups = proven_groups(call, arguments, details, is_error, paths);
+            changed.extend(groups.into_iter().flat_map(|group| group.ids));
+        }
+    }
+}
+
 /// The groups that a result proves to be changed. A preview that was not applied changed nothing; one that was applied
 /// in part did so even if it ended with an error.
 pub(crate) fn proven_groups<'v>(

@@ -22,9 +22,7 @@ pub(crate) fn split(path: &str) -> (&str, Selector) {
         return (path, Selector::None);
     };
     match split_last(base) {
-        Some((inner, before))
-            if (is_raw(last) && list(before).is_some()) || (is_raw(before) && list(last).is_some()) =>
-        {
+        Some((inner, before)) if (is_raw(last) && is_list(before)) || (is_raw(before) && is_list(last)) => {
             let suffix = path.get(inner.len() + 1..).unwrap_or_default();
             (inner, Selector::Other(suffix.to_ascii_lowercase()))
         }
@@ -62,7 +60,7 @@ fn whole_number(arguments: &Members<'_>, key: &str) -> Option<u64> {
 fn split_last(path: &str) -> Option<(&str, &str)> {
     let at = path.rfind(':').filter(|at| *at > 0)?;
     let (base, selector) = (&path[..at], &path[at + 1..]);
-    let known = is_raw(selector) || selector.eq_ignore_ascii_case("conflicts") || list(selector).is_some();
+    let known = is_raw(selector) || selector.eq_ignore_ascii_case("conflicts") || is_list(selector);
     known.then_some((base, selector))
 }
 
@@ -71,8 +69,8 @@ fn is_raw(selector: &str) -> bool {
 }
 
 fn single(selector: &str) -> Selector {
-    match list(selector).as_deref() {
-        Some(&[Chunk::Closed(first, last)]) => Selector::Lines(first, last),
+    match chunk(selector) {
+        Some(Chunk::Closed(first, last)) => Selector::Lines(first, last),
         _ => Selector::Other(selector.to_ascii_lowercase()),
     }
 }
@@ -87,9 +85,9 @@ enum Chunk {
     Other,
 }
 
-/// The chunks of a list; `None` if the text is no list.
-fn list(selector: &str) -> Option<Vec<Chunk>> {
-    selector.split(',').map(chunk).collect()
+/// Whether the text is a list of chunks.
+fn is_list(selector: &str) -> bool {
+    selector.split(',').all(|text| chunk(text).is_some())
 }
 
 fn chunk(text: &str) -> Option<Chunk> {

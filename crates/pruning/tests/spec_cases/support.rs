@@ -281,7 +281,11 @@ impl Planned {
 
     /// The ids of what goes, newest first.
     pub(crate) fn ids(&self) -> Vec<&str> {
-        self.plan.replacements.iter().map(|r| r.entry.as_str()).collect()
+        self.plan
+            .replacements
+            .iter()
+            .map(|r| self.plan.entry(r))
+            .collect()
     }
 
     pub(crate) fn goes(&self, id: &str) -> bool {
@@ -290,12 +294,12 @@ impl Planned {
 
     /// The notice that a mask shows.
     pub(crate) fn notice(&self, id: &str) -> String {
-        let replacement = self.plan.replacements.iter().find(|r| r.entry.as_str() == id);
+        let replacement = self.plan.replacements.iter().find(|r| self.plan.entry(r) == id);
         self.plan.mask_notice(replacement.unwrap())
     }
 
     pub(crate) fn tokens(&self, id: &str) -> u64 {
-        let replacement = self.plan.replacements.iter().find(|r| r.entry.as_str() == id);
+        let replacement = self.plan.replacements.iter().find(|r| self.plan.entry(r) == id);
         replacement.unwrap().tokens.get()
     }
 

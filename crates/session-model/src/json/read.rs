@@ -10,14 +10,26 @@ use super::{Field, text_of};
 
 /// The members of an object in the order they are written, values raw; a key that comes again is listed again.
 /// `None` if the value is no object. The last duplicate wins: look members up from the end.
-pub fn object(raw: &RawValue) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
-    if !raw.get().starts_with('{') {
-        return None;
-    }
-    serde_json::Deserializer::from_str(raw.get())
-        .deserialize_map(Members)
-        .ok()
+pub fn object(raw: &RawValue) -> Option<Vec<Member<'_>>> {
+    let mut members = Vec::new();
+    object_into(raw, &mut members).then_some(members)
 }
+
+/// As [`object`], into a list that is used again and again; empty if the value is no object. Whether it is one.
+pub fn object_into<'a>(raw: &'a RawValue, members: &mut Vec<Member<'a>>) -> bool {
+    members.clear();
+    let is_object = raw.get().starts_with('{')
+        && serde_json::Deserializer::from_str(raw.get())
+            .deserialize_map(Members(members))
+            .is_ok();
+    if !is_object {
+        members.clear();
+    }
+    is_object
+}
+
+/// A key with its value as written.
+pub type Member<'a> = (Cow<'a, str>, &'a RawValue);
 
 /// The elements of a list, raw. `None` if the value is no list.
 pub fn elements(raw: &RawValue) -> Option<Vec<&RawValue>> {
@@ -37,21 +49,20 @@ pub fn number(raw: &RawValue) -> Option<f64> {
     f64::lenient(raw)
 }
 
-struct Members;
+struct Members<'m, 'de>(&'m mut Vec<Member<'de>>);
 
-impl<'de> Visitor<'de> for Members {
-    type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+impl<'de> Visitor<'de> for Members<'_, 'de> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Vec::new();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(member) = map.next_entry::<Key<'de>, &'de RawValue>()? {
-            members.push((member.0.0, member.1));
+            self.0.push((member.0.0, member.1));
         }
-        Ok(members)
+        Ok(())
     }
 }
 
