@@ -2,6 +2,7 @@
 
 mod cli;
 mod recall;
+mod pruning;
 mod session_model;
 mod store;
 mod verbatim;
@@ -23,6 +24,8 @@ enum What {
     Recall(recall::Args),
     /// Head index, decode and estimates against plain scans and parsers over 100 MB.
     SessionModel(session_model::Args),
+    /// The plan of a prune of 10,000 and 100,000 entries, against a typed decode of the same entries.
+    Pruning(pruning::Args),
     /// Resume of a 1 GB session against one of 2 MB, and the listing of 50 sessions of 40 MB.
     Store(store::Args),
     /// Verbatim compaction against a newline scan of the same text, and 200 compactions in a row.
@@ -34,6 +37,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         What::Cli(args) => cli::run(args),
         What::Recall(args) => recall::run(args),
         What::SessionModel(args) => session_model::run(args),
+        What::Pruning(args) => pruning::run(args),
         What::Store(args) => store::run(args),
         What::Verbatim(args) => verbatim::run(args),
     }
