@@ -2,7 +2,7 @@
 //! its own under `target/`, and our programs against it. Every wait is bounded, and the server dies with us.
 
 mod compact;
-mod process;
+pub(crate) mod process;
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

@@ -6,6 +6,7 @@
 )]
 
 mod bench;
+mod browser;
 mod codegen;
 mod conformance;
 mod crash;
@@ -32,6 +33,8 @@ struct Cli {
 enum Task {
     /// Measure what is too large for a unit bench.
     Bench(bench::Args),
+    /// Look at reports in a real browser: errors, requests, screens, contrast, hostile text.
+    Browser(browser::Args),
     /// Write the files of `docs/` that follow from the code, or check that they are fresh.
     Codegen(codegen::Args),
     /// Run files of recorded vectors and explain every difference.
@@ -55,6 +58,7 @@ enum Task {
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
         Task::Bench(args) => bench::run(&args),
+        Task::Browser(args) => browser::run(&args),
         Task::Codegen(args) => codegen::run(&args),
         Task::Conformance(args) => conformance::run(&args),
         Task::Crash(args) => crash::run(&args),

@@ -5,7 +5,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// How a program ended.
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// By itself.
     Ended(ExitStatus),
     /// It was ended after its time.
@@ -13,7 +13,7 @@ pub(super) enum Outcome {
 }
 
 /// Runs a program and ends it when its time is up.
-pub(super) fn bounded(command: &mut Command, limit: Duration) -> anyhow::Result<Outcome> {
+pub(crate) fn bounded(command: &mut Command, limit: Duration) -> anyhow::Result<Outcome> {
     wait(&mut command.stdin(Stdio::null()).spawn()?, limit)
 }
 

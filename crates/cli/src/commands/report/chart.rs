@@ -16,6 +16,8 @@ const SIDE: f64 = 1000.0;
 const MOST_POINTS: usize = 2000;
 /// More bars than this are drawn as means.
 const MOST_BARS: usize = 90;
+/// The widest bar, on the scale of [`SIDE`].
+const WIDEST_BAR: f64 = 60.0;
 /// Numbers on marks closer than this, in percent of the width, would cover each other.
 const FLAG_WIDTH: f64 = 3.0;
 
@@ -281,7 +283,7 @@ pub(super) fn requests(inputs: &[Input]) -> Markup {
                     path .grid d=(grid(&y)) {}
                     @for (at, bar) in bars.iter().enumerate() {
                         @let left = at as f64 * width;
-                        @let own = width.min(SIDE - left) * 0.86;
+                        @let own = (width.min(SIDE - left) * 0.86).min(WIDEST_BAR);
                         @let read = bar.cache_read;
                         @let written = read.saturating_add(bar.cache_write);
                         @let all = total(bar);

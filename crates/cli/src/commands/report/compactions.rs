@@ -329,6 +329,18 @@ impl<'d> Details<'d> {
             .collect()
     }
 
+    /// Who chose what stays, in words that a person knows.
+    fn planner(&self) -> Option<String> {
+        let text = |name| self.get(name).and_then(json::text);
+        let planner = text("planner").or_else(|| text("rung"))?;
+        Some(match &*planner {
+            "planned" => "a model".to_owned(),
+            "extractive" => "the extractive planner, without a model".to_owned(),
+            "fresh" => "nobody: all lines that could go went".to_owned(),
+            other => other.to_owned(),
+        })
+    }
+
     /// What else the entry says of itself.
     fn facts(&self, compaction: &entry::Compaction<'_>) -> Vec<(&'static str, Shown)> {
         let mut facts = Vec::new();
@@ -340,7 +352,7 @@ impl<'d> Details<'d> {
         let candidates = [
             (
                 "chosen by",
-                text(self.get("planner")).or_else(|| text(self.get("rung"))),
+                self.planner().map(|planner| Shown::line(&planner, 80)),
             ),
             ("model", text(model.get("id")).or_else(|| text(self.get("model")))),
             (

@@ -136,23 +136,27 @@ fn tiles(report: &Report<'_>) -> Markup {
                 "tokens in the file",
                 share.map_or_else(String::new, |share| format!("{share:.0} % are not in context")),
             ))
-            (tile(grouped(numbers.turns), "turns", format!("{} entries", grouped(report.session.log.len() as u64))))
+            (tile(grouped(numbers.turns), if numbers.turns == 1 { "turn" } else { "turns" }, format!("{} entries", grouped(report.session.log.len() as u64))))
             (tile(
                 grouped(report.compactions.len() as u64),
                 if report.compactions.len() == 1 { "compaction" } else { "compactions" },
-                match numbers.prunes {
-                    0 => "no prunes".to_owned(),
-                    1 => "1 prune".to_owned(),
-                    n => format!("{} prunes", grouped(n)),
-                },
+                counted(numbers.prunes, "prune"),
             ))
             @if numbers.total.requests > 0 {
-                (tile(dollars(numbers.total.cost), "cost", format!("{} requests", grouped(numbers.total.requests))))
+                (tile(dollars(numbers.total.cost), "cost", counted(numbers.total.requests, "request")))
                 @if let Some(share) = numbers.total.cache_share() {
                     (tile(format!("{share} %"), "of input from cache", String::new()))
                 }
             }
         }
+    }
+}
+
+fn counted(number: u64, what: &'static str) -> String {
+    match number {
+        0 => format!("no {what}s"),
+        1 => format!("1 {what}"),
+        n => format!("{} {what}s", grouped(n)),
     }
 }
 

@@ -104,8 +104,11 @@ fn visible(text: &str) -> String {
         match c {
             '\n' | '\t' => out.push(c),
             '\r' if chars.peek() == Some(&'\n') => {}
-            '\0'..='\u{1f}' => out.push(char::from_u32(0x2400 + c as u32).unwrap_or('\u{fffd}')),
-            '\u{7f}' => out.push('␡'),
+            // As terminals name them: ^[ for an escape.
+            '\0'..='\u{1f}' | '\u{7f}' => {
+                out.push('^');
+                out.extend(char::from_u32(c as u32 ^ 0x40));
+            }
             '\u{80}'..='\u{9f}'
             | '\u{61c}'
             | '\u{200e}'
@@ -135,13 +138,13 @@ mod tests {
         for (text, expected) in [
             ("</script><img onerror=x>", "&lt;/script&gt;&lt;img onerror=x&gt;"),
             ("\" ' & `", "&quot; ' &amp; `"),
-            ("a\0b\u{1b}[31mc\u{7f}", "a␀b␛[31mc␡"),
+            ("a\0b\u{1b}[31mc\u{7f}", "a^@b^[[31mc^?"),
             ("x\u{202e}y\u{2066}z", "x⟨U+202E⟩y⟨U+2066⟩z"),
             (
                 "\u{85}\u{feff}\u{ffff}\u{fdd0}",
                 "⟨U+0085⟩⟨U+FEFF⟩\u{fffd}\u{fffd}",
             ),
-            ("one\r\ntwo\rthree\t", "one\ntwo␍three\t"),
+            ("one\r\ntwo\rthree\t", "one\ntwo^Mthree\t"),
             ("日本 👩‍💻", "日本 👩‍💻"),
         ] {
             assert_eq!(html(&Shown::text(text, 100)), expected);
