@@ -45,7 +45,8 @@ impl<'v> View<'v> {
             source: item.source,
             message: &item.message,
             masking: match item.masked {
-                Masked::No => Masking::None,
+                // What is left of a message without its pictures can still be pruned.
+                Masked::No | Masked::Pictures { .. } => Masking::None,
                 Masked::ByEntry { .. } => Masking::Masked,
             },
         });

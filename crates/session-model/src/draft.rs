@@ -149,6 +149,12 @@ impl EntryDraft {
         Self::custom(crate::fold::REVOKE_TYPE, Some(&data))
     }
 
+    /// A mask of pictures: from here on the fold shows a notice in the place of each picture of these entries, and the
+    /// log keeps them (R16). With each entry its notice and the size of its pictures.
+    pub fn picture_mask(items: &[(EntryId, String, Tokens)]) -> Self {
+        Self::custom(crate::fold::PRUNE_TYPE, Some(&crate::fold::picture_mask(items)))
+    }
+
     /// A `message` entry. `message` is JSON of a message object.
     pub fn message(message: &str) -> Self {
         let mut entry = Self::new("message");

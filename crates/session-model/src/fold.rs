@@ -28,7 +28,7 @@ pub use state::{Completeness, ModelRef, State};
 pub use undo::Undo;
 
 pub(crate) use apply::is_elided;
-pub(crate) use marks::revoked_by;
+pub(crate) use marks::{picture_mask, revoked_by};
 pub(crate) use profile::Evidence;
 
 /// The context at a leaf: messages with the entries they come from, and the state that holds there.
@@ -57,20 +57,27 @@ pub struct ContextItem<'l> {
     pub source: EntryIx,
     /// The message, with prune notices in place.
     pub message: Message<'l>,
-    /// Whether a prune replaced its content.
+    /// Whether a mask entry replaced its content, or the pictures in it.
     pub masked: Masked,
 }
 
-/// Whether a prune replaced the content of a message.
+/// Whether a mask entry replaced the content of a message. The original is still in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Masked {
     /// No.
     No,
-    /// Yes, by a mask entry: the original is still in the log.
+    /// All of it.
     ByEntry {
         /// The mask.
         mask: EntryIx,
         /// The size of the original.
+        original: Tokens,
+    },
+    /// Its pictures: a notice stands in the place of each.
+    Pictures {
+        /// The mask.
+        mask: EntryIx,
+        /// The size of the pictures.
         original: Tokens,
     },
 }

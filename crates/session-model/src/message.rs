@@ -271,6 +271,15 @@ impl<'a> Message<'a> {
         }
     }
 
+    pub(crate) fn content_mut(&mut self) -> Option<&mut Content<'a>> {
+        match self {
+            Self::User(m) | Self::Developer(m) => Some(&mut m.content),
+            Self::ToolResult(m) => Some(&mut m.content),
+            Self::Custom(m) | Self::HookMessage(m) => Some(&mut m.content),
+            _ => None,
+        }
+    }
+
     /// Unix time in milliseconds, if known.
     pub fn timestamp(&self) -> Option<f64> {
         match self {

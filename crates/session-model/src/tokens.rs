@@ -6,19 +6,21 @@ mod context;
 mod fragments;
 mod heuristic;
 mod per_four;
+mod picture;
 #[cfg(test)]
 mod tests;
 
 use crate::Tokens;
-use crate::message::Message;
+use crate::message::{Content, Message};
 
 #[cfg(feature = "bpe")]
 pub use bpe::{Bpe, Vocabulary};
 pub use context::{ContextTokens, TokenSource};
 pub use heuristic::Heuristic;
 pub use per_four::CharsPerFour;
+pub use picture::PixelSize;
 
-/// The flat estimate of a picture, whatever its size (R16).
+/// The estimate of a picture whose size in pixels is unknown, however long its encoding (R16).
 pub const IMAGE_TOKENS: Tokens = Tokens(1200);
 
 /// Estimates the tokens of texts and messages. Deterministic, and never less for more text.
@@ -28,6 +30,11 @@ pub trait TokenCounter {
 
     /// The estimate for one message of a context; nothing for a message that the model does not see.
     fn message(&self, message: &Message<'_>) -> Tokens;
+
+    /// The part of a message's estimate that its pictures make.
+    fn pictures(&self, content: &Content<'_>) -> Tokens {
+        picture::of_content(content)
+    }
 
     /// The estimate for one piece of text.
     fn one(&self, text: &str) -> Tokens {

@@ -5,7 +5,7 @@ use foldline_session_model::fold::Context;
 use foldline_session_model::log::SessionLog;
 use foldline_session_model::message::{AssistantMessage, Message, StopReason};
 use foldline_session_model::model_call::{self, Api, Usage};
-use foldline_session_model::tokens::{IMAGE_TOKENS, TokenCounter, TokenSource};
+use foldline_session_model::tokens::{TokenCounter, TokenSource};
 use foldline_session_model::{EntryIx, Tokens};
 use serde::Serialize;
 
@@ -103,12 +103,8 @@ pub fn correction_ratio(context: &Context<'_>, overhead: Tokens, counter: &dyn T
     let anchor = anchor(context, counter)?;
     let before = context.items.get(..anchor.item)?;
     let estimated: Tokens = before.iter().map(|item| counter.message(&item.message)).sum();
-    let pictures: usize = before
-        .iter()
-        .filter_map(|item| item.message.content())
-        .map(foldline_session_model::message::Content::image_count)
-        .sum();
-    let pictures = Tokens(pictures as u64 * IMAGE_TOKENS.get());
+    let contents = before.iter().filter_map(|item| item.message.content());
+    let pictures: Tokens = contents.map(|content| counter.pictures(content)).sum();
     let actual = anchor.prompt.saturating_sub(pictures);
     let estimated = (estimated + overhead).saturating_sub(pictures);
     (actual > Tokens::ZERO && estimated > Tokens::ZERO).then(|| actual.get() as f64 / estimated.get() as f64)

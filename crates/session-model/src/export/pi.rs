@@ -168,18 +168,18 @@ impl Writer<'_> {
     }
 }
 
-/// A tool result with the notice of its prune in the place of its content.
+/// A message with the notices of its mask in the place of what they stand for.
 fn with_notice(message: &str, item: &ContextItem<'_>) -> String {
-    let notice: String = item
-        .message
-        .content()
-        .into_iter()
-        .flat_map(Content::texts)
-        .collect();
+    let texts = item.message.content().into_iter().flat_map(Content::texts);
     let mut content = String::from("[");
-    let mut block = Object::begin(&mut content);
-    block.text("type", "text").text("text", &notice);
-    block.end();
+    for (at, text) in texts.enumerate() {
+        if at > 0 {
+            content.push(',');
+        }
+        let mut block = Object::begin(&mut content);
+        block.text("type", "text").text("text", text);
+        block.end();
+    }
     content.push(']');
     let edits = [Edit::Set {
         key: "content",

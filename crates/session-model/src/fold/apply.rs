@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::marks::Marks;
+use super::marks::{Marks, Mask};
 use super::{Context, ContextItem, Evidence, FoldError, Masked, Profile};
 use crate::EntryIx;
 use crate::entry::{Compaction, CompactionStrategy, Entry, EntryBody, EntryKind};
@@ -223,19 +223,37 @@ pub(super) fn message_of(entry: Entry<'_>) -> Option<Message<'_>> {
 }
 
 pub(super) fn masked<'l>(mut item: ContextItem<'l>, at: usize, marks: &Marks) -> ContextItem<'l> {
-    let Some(mask) = marks.masks.get(&item.source).filter(|mask| mask.at > at) else {
-        return item;
-    };
-    if let Message::ToolResult(result) = &mut item.message {
-        let text = Cow::Owned(mask.notice.clone());
-        result.content = Content::Blocks(vec![Block::Text {
-            text,
-            signature: None,
-        }]);
+    let later = |mask: &&Mask| mask.at > at;
+    if let Some(mask) = marks.masks.get(&item.source).filter(later)
+        && let Message::ToolResult(result) = &mut item.message
+    {
+        result.content = Content::Blocks(vec![notice(mask)]);
         item.masked = Masked::ByEntry {
+            mask: mask.entry,
+            original: mask.tokens,
+        };
+        return item;
+    }
+    if let Some(mask) = marks.picture_masks.get(&item.source).filter(later)
+        && let Some(content) = item.message.content_mut()
+        && content.image_count() > 0
+    {
+        if let Content::Blocks(blocks) = content {
+            for block in blocks.iter_mut().filter(|b| matches!(b, Block::Image { .. })) {
+                *block = notice(mask);
+            }
+        }
+        item.masked = Masked::Pictures {
             mask: mask.entry,
             original: mask.tokens,
         };
     }
     item
+}
+
+fn notice<'l>(mask: &Mask) -> Block<'l> {
+    Block::Text {
+        text: Cow::Owned(mask.notice.clone()),
+        signature: None,
+    }
 }

@@ -1,13 +1,14 @@
 //! Entries of ours that change what the fold sees: prune masks and revocations (D4, D15).
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use rustc_hash::FxHashMap;
 
 use crate::entry::{Custom, EntryBody, EntryKind};
-use crate::json::{Field, json_object};
+use crate::json::{Field, json_object, write_string};
 use crate::log::SessionLog;
-use crate::{EntryIx, Tokens};
+use crate::{EntryId, EntryIx, Tokens};
 
 /// The `customType` of a prune mask.
 pub const PRUNE_TYPE: &str = "foldline/prune";
@@ -28,8 +29,12 @@ json_object! {
         "entryId" => entry_id: Cow<'a, str>,
         "notice" => notice: Cow<'a, str>,
         "tokens" => tokens: f64,
+        "part" => part: Cow<'a, str>,
     }
 }
+
+/// The `part` of a mask that stands for the pictures of a message only.
+const PICTURES: &str = "pictures";
 
 /// The marks on a path. A mark applies to what stands before it on the path, never to what follows: the log was
 /// that long when it was written.
@@ -39,6 +44,8 @@ pub(super) struct Marks {
     revoked: FxHashMap<EntryIx, usize>,
     /// By masked entry: the notice in its place. The last mask wins.
     pub(super) masks: FxHashMap<EntryIx, Mask>,
+    /// The same for masks of pictures, which uncover nothing that a mask of the whole entry hides.
+    pub(super) picture_masks: FxHashMap<EntryIx, Mask>,
 }
 
 pub(super) struct Mask {
@@ -82,7 +89,12 @@ impl Marks {
                 let target = item.entry_id.as_deref().and_then(|id| log.find(id));
                 if let (Some(target), Some(notice)) = (target, item.notice) {
                     let tokens = crate::entry::decode::tokens(item.tokens);
-                    marks.masks.insert(
+                    let masks = if item.part.as_deref() == Some(PICTURES) {
+                        &mut marks.picture_masks
+                    } else {
+                        &mut marks.masks
+                    };
+                    masks.insert(
                         target,
                         Mask {
                             at,
@@ -101,6 +113,27 @@ impl Marks {
     pub(super) fn is_revoked(&self, ix: EntryIx, at: usize) -> bool {
         self.revoked.get(&ix).is_some_and(|by| *by > at)
     }
+}
+
+/// The data of a mask of pictures: a notice in the place of each picture of an entry.
+pub(crate) fn picture_mask(items: &[(EntryId, String, Tokens)]) -> String {
+    let mut data = String::from("{\"items\":[");
+    for (at, (entry, notice, tokens)) in items.iter().enumerate() {
+        data.push_str(if at == 0 {
+            "{\"entryId\":"
+        } else {
+            ",{\"entryId\":"
+        });
+        write_string(&mut data, entry.as_str());
+        data.push_str(",\"part\":");
+        write_string(&mut data, PICTURES);
+        data.push_str(",\"notice\":");
+        write_string(&mut data, notice);
+        // Writing to a String cannot fail.
+        let _ = write!(data, ",\"tokens\":{tokens}}}");
+    }
+    data.push_str("]}");
+    data
 }
 
 /// The id that a revocation names; `None` for other custom entries.

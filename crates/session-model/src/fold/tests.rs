@@ -23,6 +23,7 @@ fn words(context: &Context<'_>) -> String {
             match item.masked {
                 Masked::No => text,
                 Masked::ByEntry { .. } => format!("~{text}"),
+                Masked::Pictures { .. } => format!("^{text}"),
             }
         })
         .collect();

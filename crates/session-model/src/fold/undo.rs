@@ -57,6 +57,6 @@ impl Context<'_> {
             && self
                 .items
                 .iter()
-                .any(|item| matches!(item.masked, super::Masked::ByEntry { mask, .. } if mask == ix))
+                .any(|item| matches!(item.masked, super::Masked::ByEntry { mask, .. } | super::Masked::Pictures { mask, .. } if mask == ix))
     }
 }

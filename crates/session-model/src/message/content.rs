@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::ByteLen;
 use crate::json::Raw;
 
 /// What a message says: plain text or blocks. `null` and missing content read as no blocks.
@@ -112,6 +113,15 @@ impl<'a> Content<'a> {
             .iter()
             .filter(|block| matches!(block, Block::Image { .. }))
             .count()
+    }
+
+    /// The length of its pictures as they are encoded.
+    pub fn media_bytes(&self) -> ByteLen {
+        let images = self.blocks().iter().map(|block| match block {
+            Block::Image { data, .. } => data.len() as u64,
+            _ => 0,
+        });
+        ByteLen(images.sum())
     }
 
     /// Whether it holds anything that a model would see: text that is not blank, a picture, or a block of an

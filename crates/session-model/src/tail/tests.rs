@@ -39,6 +39,7 @@ fn said(context: &Context<'_>) -> Vec<String> {
         let mask = match item.masked {
             Masked::No => String::new(),
             Masked::ByEntry { mask, original } => format!("{} {original}", id(mask)),
+            Masked::Pictures { mask, original } => format!("pictures {} {original}", id(mask)),
         };
         out.push(format!("{} {mask} {:?}", id(item.source), item.message));
     }

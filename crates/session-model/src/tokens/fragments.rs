@@ -1,6 +1,6 @@
 //! What of a message is counted (spec "compaction-core", 2.2).
 
-use super::{IMAGE_TOKENS, is_excluded};
+use super::{is_excluded, picture};
 use crate::Tokens;
 use crate::json::stringify;
 use crate::message::{Block, Content, Message};
@@ -40,9 +40,7 @@ pub(super) fn each_fragment(message: &Message<'_>, add: &mut dyn FnMut(&str)) ->
             for file in &m.files {
                 add(&file.path);
                 add(&file.content);
-                if file.image.is_some() {
-                    extra += IMAGE_TOKENS;
-                }
+                extra += file.image.as_ref().map_or(Tokens::ZERO, picture::of_block);
             }
             return extra;
         }
@@ -59,5 +57,5 @@ fn texts(content: &Content<'_>, add: &mut dyn FnMut(&str)) {
 
 fn with_images(content: &Content<'_>, add: &mut dyn FnMut(&str)) -> Tokens {
     texts(content, add);
-    (0..content.image_count()).map(|_| IMAGE_TOKENS).sum()
+    picture::of_content(content)
 }

@@ -25,6 +25,10 @@ impl TokenCounter for CharsPerFour {
         Tokens(fragments.map(units).sum::<u64>().div_ceil(4))
     }
 
+    fn pictures(&self, content: &Content<'_>) -> Tokens {
+        Tokens(content.image_count() as u64 * IMAGE_UNITS / 4)
+    }
+
     fn message(&self, message: &Message<'_>) -> Tokens {
         let units = match message {
             message if is_excluded(message) => 0,
