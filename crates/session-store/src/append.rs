@@ -169,7 +169,13 @@ impl SessionWriter {
                 session: writer.path.clone(),
                 sign,
             }),
-            None => Ok(writer),
+            None => {
+                // Another agent made it under a wide umask. Who may not change that can still write (R18).
+                if stat.mode & 0o077 != 0 {
+                    drop(writer.log.make_private());
+                }
+                Ok(writer)
+            }
         }
     }
 

@@ -115,7 +115,7 @@ impl SessionWriter {
         backup::take(&*self.volume, &self.path, self.stamp, label, now)
     }
 
-    /// Replaces the content of the session: a backup, then a new file in the same folder with the same mode,
+    /// Replaces the content of the session: a backup, then a new file in the same folder with the same rights,
     /// then the change of names in one step. Returns the path of the backup.
     ///
     /// # Errors

@@ -110,6 +110,8 @@ pub trait VolumeFile: Debug + Send + Sync {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
     /// Cuts the file.
     fn set_len(&mut self, len: u64) -> io::Result<()>;
+    /// Takes all rights from everyone but the owner: 0600. Nothing to do where the system has no such rights.
+    fn make_private(&mut self) -> io::Result<()>;
     /// Makes the content durable.
     fn sync(&mut self) -> io::Result<()>;
     /// Asks for the file's exclusive lock without waiting.

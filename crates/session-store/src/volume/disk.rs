@@ -166,6 +166,10 @@ impl VolumeFile for DiskFile {
         self.0.set_len(len)
     }
 
+    fn make_private(&mut self) -> io::Result<()> {
+        unix::set_mode(&self.0, 0o600)
+    }
+
     fn sync(&mut self) -> io::Result<()> {
         self.0.sync_data()
     }

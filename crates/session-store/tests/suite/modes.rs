@@ -11,7 +11,7 @@ fn mode(path: &std::path::Path) -> u32 {
 }
 
 #[test]
-fn every_kind_of_file_is_private() {
+fn fb_115_every_kind_of_file_is_private() {
     let place = disk().with_entries(1);
     let mut log = place.store.volume().open_append(&place.session()).unwrap();
     log.write(b"{\"torn").unwrap();
@@ -34,7 +34,7 @@ fn every_kind_of_file_is_private() {
 }
 
 #[test]
-fn so_is_everything_beside_it() {
+fn fb_115_so_is_everything_beside_it() {
     let place = disk().with_entries(1);
     let mut artifacts = place.store.artifacts(&place.session());
     artifacts.save("bash", "output").unwrap();
@@ -96,13 +96,17 @@ fn so_is_everything_beside_it() {
 }
 
 #[test]
-fn a_rewrite_keeps_the_mode_of_a_file_that_others_share() {
+fn fb_115_a_session_that_others_could_read_is_tightened_when_it_is_opened() {
     let place = disk().with_entries(1);
-    std::fs::set_permissions(place.session(), std::fs::Permissions::from_mode(0o640)).unwrap();
+    std::fs::set_permissions(place.session(), std::fs::Permissions::from_mode(0o644)).unwrap();
+    let bytes = place.text();
     let mut writer = place.open();
+    assert_eq!((mode(&place.session()), place.text()), (0o600, bytes));
+    append(&mut writer, 1);
+    assert_eq!(mode(&place.session()), 0o600);
     let backup = writer
         .rewrite(&mut [HEADER.as_bytes()].into_iter(), "rewrite", now())
         .unwrap();
-    assert_eq!(mode(&place.session()), 0o640);
+    assert_eq!(mode(&place.session()), 0o600);
     assert_eq!(mode(&backup), 0o600);
 }

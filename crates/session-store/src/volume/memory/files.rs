@@ -78,6 +78,15 @@ impl VolumeFile for MemoryFile {
         }
     }
 
+    fn make_private(&mut self) -> io::Result<()> {
+        let mut state = self.memory.state();
+        self.check(&state)?;
+        if let Some(file) = state.inodes.get_mut(&self.inode) {
+            file.mode = 0o600;
+        }
+        Ok(())
+    }
+
     fn set_len(&mut self, len: u64) -> io::Result<()> {
         let mut state = self.memory.state();
         self.check(&state)?;
