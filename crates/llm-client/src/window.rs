@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_strongest_side_that_knows_wins() {
+    fn fb_020_the_strongest_side_that_knows_wins() {
         for (user, config, server, catalogue, expected) in [
             (5, 4, 3, 2, Some((5, WindowSource::User))),
             (0, 4, 3, 2, Some((4, WindowSource::Config))),

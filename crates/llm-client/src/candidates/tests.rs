@@ -117,9 +117,8 @@ async fn a_long_wait_goes_to_the_next_and_the_last_one_waits() {
     );
 }
 
-/// FB-060: a model that hangs is asked once and replaced.
 #[tokio::test(start_paused = true)]
-async fn a_hanging_model_is_replaced_within_the_limit() {
+async fn fb_060_a_hanging_model_is_asked_once_and_replaced_within_the_limit() {
     let timeout = LlmError::transient(TransientCause::FirstEventTimeout, "silent");
     let hang = Script::new().wait(Duration::from_secs(30)).fail(timeout);
     let models = [scripted("a", vec![hang]), scripted("b", vec![ok()])];

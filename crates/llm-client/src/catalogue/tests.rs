@@ -76,9 +76,8 @@ fn what_is_unknown_stays_unknown() {
     assert_eq!((asked.api, asked.prices), (Api::AnthropicMessages, None));
 }
 
-/// FB-020: the user's window wins over the catalogue's.
 #[test]
-fn the_user_corrects_single_fields() {
+fn fb_020_the_user_corrects_single_fields() {
     let user = Catalogue::from_json(
         r#"{"models":[{"provider":"openai","id":"gpt-5","contextWindow":32768},
                       {"provider":"openai","id":"gpt-5-2025-08-07","maxOutput":1000},

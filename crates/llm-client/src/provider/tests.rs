@@ -329,9 +329,8 @@ async fn a_server_may_overrule_the_status() {
     }
 }
 
-/// FB-084: the refusal of a picture names the entry that holds it.
 #[tokio::test]
-async fn a_refused_picture_names_its_entry() {
+async fn fb_084_a_refused_picture_names_its_entry() {
     let mut asked = request();
     asked.messages.push(RequestMessage {
         entry: Some("e7".into()),

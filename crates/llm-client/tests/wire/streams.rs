@@ -252,3 +252,42 @@ async fn nobody_at_the_address_is_a_network_failure() {
         "addresses stay out of errors: {error}"
     );
 }
+
+#[tokio::test]
+async fn fb_062_every_call_ends_once_whatever_the_server_does() {
+    let idle = Some(Duration::from_millis(500));
+    let limits = StreamLimits {
+        first_event: idle,
+        idle,
+        total: None,
+    };
+    for (api, body) in STREAMS {
+        let events: Vec<&str> = body.split_inclusive("\n\n").collect();
+        let half: String = events.iter().take(events.len() / 2).copied().collect();
+        let end: String = events.iter().skip(events.len() - 3).copied().collect();
+        let whole = |text: String| vec![Step::Send(head()), Step::Send(text.into_bytes())];
+        let stops_twice = whole(format!("{body}{end}"));
+        let never_stops = whole(half.clone());
+        let mut never_closes = whole(half);
+        never_closes.push(Step::Hang);
+        for (name, steps, good) in [
+            ("stops twice", stops_twice, 1),
+            ("never stops", never_stops, 0),
+            ("never closes", never_closes, 0),
+        ] {
+            let server = Server::start(steps).await;
+            let model = model(api, &server.base).with_limits(limits);
+            let mut events = model.stream(&request(), CancellationToken::new()).await.unwrap();
+            let (mut ends, mut failures, mut after) = (0, 0, 0);
+            while let Some(event) = events.next().await {
+                match event {
+                    _ if ends + failures > 0 => after += 1,
+                    Ok(LlmEvent::End(_)) => ends += 1,
+                    Err(_) => failures += 1,
+                    Ok(_) => {}
+                }
+            }
+            assert_eq!((ends, failures, after), (good, 1 - good, 0), "{api} {name}");
+        }
+    }
+}

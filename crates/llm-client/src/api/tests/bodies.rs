@@ -371,9 +371,9 @@ fn the_long_cache_is_asked_for_only_where_there_is_one() {
     assert!(!body(&profile, &request).contains("cache_control"));
 }
 
-/// FB-108, FB-110, FB-112: opaque blocks byte for byte to the model that made them, and to no other.
+/// Opaque blocks go byte for byte to the model that made them, and to no other.
 #[test]
-fn opaque_blocks_go_home_or_nowhere() {
+fn fb_108_fb_110_fb_112_opaque_blocks_go_home_or_nowhere() {
     for api in Api::ALL {
         let signature = signature_of(api);
         let mut request = LlmRequest::from_prompt("s", "p");
