@@ -98,6 +98,43 @@ impl Sections {
         }
     }
 
+    /// Removes the items of a section that match, and gives them. An emptied section stays until [`arrange`](Self::arrange).
+    pub(super) fn take(&mut self, name: &str, matches: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut taken = Vec::new();
+        for section in self.list.iter_mut().filter(|s| s.name() == name) {
+            let (out, left) = std::mem::take(&mut section.items)
+                .into_iter()
+                .partition(|item| matches(item));
+            section.items = left;
+            taken.extend::<Vec<String>>(out);
+        }
+        taken
+    }
+
+    /// Appends to the heading of a section.
+    pub(super) fn rename(&mut self, name: &str, suffix: &str) {
+        for section in self.list.iter_mut().filter(|s| s.name() == name) {
+            section.heading.push_str(suffix);
+        }
+    }
+
+    /// Puts the sections with these names into this order, after what comes first and before all others. Those that
+    /// hold nothing go, except for the heading of the progress, which stands alone.
+    pub(super) fn arrange(&mut self, order: &[&str]) {
+        self.list
+            .retain(|s| !s.items.is_empty() || s.left_out > 0 || s.name() == "progress" || s.level() == 1);
+        // Text before the headings, and a title.
+        let start = self.list.iter().take_while(|s| s.level() < 2).count();
+        if let Some(rest) = self.list.get_mut(start..) {
+            rest.sort_by_cached_key(|s| {
+                order
+                    .iter()
+                    .position(|name| *name == s.name())
+                    .unwrap_or(order.len())
+            });
+        }
+    }
+
     /// Leaves out oldest items until the text has at most `cap` tokens. Gives how many went.
     pub(super) fn shorten(&mut self, cap: Tokens, counter: &dyn TokenCounter) -> usize {
         let mut size = counter.one(&self.text());
@@ -177,6 +214,11 @@ fn new_line(out: &mut String) {
 }
 
 impl Section {
+    /// How many marks the heading has; 0 without one.
+    fn level(&self) -> usize {
+        self.heading.bytes().take_while(|b| *b == b'#').count()
+    }
+
     fn name(&self) -> String {
         let name = self.heading.trim_start_matches('#').trim();
         name.trim_matches(['*', ':']).to_lowercase()
@@ -312,6 +354,22 @@ mod tests {
         let (cut, went) = capped(&format!("## Goal\nG\n\n### Done\n{items}"), cap, &Heuristic);
         assert!(Heuristic.one(&cut) <= cap && went > 400);
         assert!(cut.contains(&format!("({went} earlier items left out)")) && cut.contains("step 499"));
+    }
+
+    #[test]
+    fn sections_come_in_order_and_empty_ones_go() {
+        let mut notes = Sections::parse(
+            "# Title\ntext\n\n## Files\n- f\n\n## Progress\n### Done\n- [x] a\n- [x] b\n\n## Next Steps\n1. c\n\n## Goal\nG",
+        );
+        assert_eq!(notes.take("done", |item| item.ends_with('a')), ["- [x] a"]);
+        notes.take("next steps", |_| true);
+        notes.arrange(&["goal", "progress", "done"]);
+        assert_eq!(
+            notes.text(),
+            "# Title\ntext\n\n## Goal\nG\n\n## Progress\n### Done\n- [x] b\n\n## Files\n- f"
+        );
+        notes.rename("done", " (earlier)");
+        assert!(notes.text().contains("### Done (earlier)\n"));
     }
 
     #[test]
