@@ -4,9 +4,9 @@
 use foldline_session_model::entry::EntryKind;
 use foldline_session_model::fold::Context;
 use foldline_session_model::log::SessionLog;
-use foldline_session_model::message::Message;
+use foldline_session_model::message::{Content, Message};
 use foldline_session_model::tokens::TokenCounter;
-use foldline_session_model::{EntryIx, Tokens};
+use foldline_session_model::{ByteLen, EntryIx, Tokens};
 
 /// One entry of a path, as far as cutting needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,28 @@ pub struct Step {
     pub kind: StepKind,
     /// The estimate of its message; 0 without one.
     pub tokens: Tokens,
+    /// The length of its pictures as they are encoded.
+    pub media: ByteLen,
+}
+
+/// How much a tail may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepBudget {
+    /// The tokens at which the tail is long enough.
+    pub tokens: Tokens,
+    /// The bytes of pictures that the tail never exceeds: what they cost in tokens says nothing about the size of a
+    /// request (R16).
+    pub media: ByteLen,
+}
+
+impl From<Tokens> for KeepBudget {
+    /// Any pictures.
+    fn from(tokens: Tokens) -> Self {
+        Self {
+            tokens,
+            media: ByteLen(u64::MAX),
+        }
+    }
 }
 
 /// What an entry is for a cut.
@@ -63,23 +85,23 @@ impl Step {
     pub fn of_entry(log: &SessionLog, ix: EntryIx, counter: &dyn TokenCounter) -> Self {
         let kind = match log.kind(ix) {
             EntryKind::Compaction => {
-                return Self {
-                    kind: StepKind::Compaction,
-                    tokens: Tokens::ZERO,
-                };
+                return Self::without_message(StepKind::Compaction);
             }
             kind => kind,
         };
         match log.context_message(ix) {
             Some(message) => Self::of_message(kind, &message, counter),
-            None => Self::METADATA,
+            None => Self::without_message(StepKind::Metadata),
         }
     }
 
-    const METADATA: Self = Self {
-        kind: StepKind::Metadata,
-        tokens: Tokens::ZERO,
-    };
+    const fn without_message(kind: StepKind) -> Self {
+        Self {
+            kind,
+            tokens: Tokens::ZERO,
+            media: ByteLen(0),
+        }
+    }
 
     fn of_message(kind: EntryKind, message: &Message<'_>, counter: &dyn TokenCounter) -> Self {
         Self {
@@ -89,6 +111,7 @@ impl Step {
                 _ => kind_of(message),
             },
             tokens: counter.message(message),
+            media: message.content().map_or(ByteLen(0), Content::media_bytes),
         }
     }
 }
@@ -103,16 +126,13 @@ pub(crate) fn steps_of(
 ) -> Vec<Step> {
     path.iter()
         .map(|ix| match context.log.kind(*ix) {
-            EntryKind::Compaction => Step {
-                kind: StepKind::Compaction,
-                tokens: Tokens::ZERO,
-            },
+            EntryKind::Compaction => Step::without_message(StepKind::Compaction),
             kind => match context.items.get(item) {
                 Some(found) if found.source == *ix => {
                     item += 1;
                     Step::of_message(kind, &found.message, counter)
                 }
-                _ => Step::METADATA,
+                _ => Step::without_message(StepKind::Metadata),
             },
         })
         .collect()
@@ -144,8 +164,10 @@ impl StepKind {
 /// Finds the cut that keeps about `keep` tokens. Without any cut point everything is kept.
 ///
 /// The walk goes back from the end until the budget is met and takes the first cut point from there on; if only tool
-/// results follow, the last cut point before them, so that a huge result never keeps everything (CD17).
-pub fn find_cut_point(steps: &[Step], keep: Tokens) -> CutPoint {
+/// results follow, the last cut point before them, so that a huge result never keeps everything (CD17). A message whose
+/// pictures exceed their budget ends the walk too: the tail begins behind it, if it can begin there.
+pub fn find_cut_point(steps: &[Step], keep: impl Into<KeepBudget>) -> CutPoint {
+    let keep = keep.into();
     let Some(first) = steps.iter().position(|step| step.kind.is_cut_point()) else {
         return CutPoint {
             first_kept: 0,
@@ -157,12 +179,19 @@ pub fn find_cut_point(steps: &[Step], keep: Tokens) -> CutPoint {
     let mut cut = first;
     let mut crossing = Crossing::None;
     let mut kept = Tokens::ZERO;
+    let mut media = 0_u64;
     for (at, step) in steps.iter().enumerate().rev() {
         kept += step.tokens;
-        if kept >= keep {
-            let from_here = steps.iter().skip(at).position(|step| step.kind.is_cut_point());
-            (cut, crossing) = match from_here {
-                Some(ahead) => (at + ahead, Crossing::Ordinary),
+        media = media.saturating_add(step.media.get());
+        let next = |from: usize| {
+            let ahead = steps.iter().skip(from).position(|step| step.kind.is_cut_point());
+            ahead.map(|ahead| from + ahead)
+        };
+        let too_much_media = media > keep.media.get();
+        if too_much_media || kept >= keep.tokens {
+            let behind = if too_much_media { next(at + 1) } else { None };
+            (cut, crossing) = match behind.or_else(|| next(at)) {
+                Some(cut) => (cut, Crossing::Ordinary),
                 None => {
                     let last = steps.iter().rposition(|step| step.kind.is_cut_point());
                     (last.unwrap_or(first), Crossing::Trailing)

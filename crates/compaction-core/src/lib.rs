@@ -6,6 +6,7 @@ pub mod decide;
 pub mod extractive;
 pub mod file_ops;
 pub mod inert;
+pub mod livelock;
 mod open_errors;
 pub mod prompts;
 pub mod redact;

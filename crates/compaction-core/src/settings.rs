@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use foldline_session_model::Tokens;
+use foldline_session_model::{ByteLen, Tokens};
 
 /// The settings below `compaction.`; the names and defaults are those of seed 000, "Settings and defaults".
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,6 +24,10 @@ pub struct CompactionSettings {
     pub reserve_tokens: f64,
     /// Tokens of recent messages that stay as they are.
     pub keep_recent_tokens: f64,
+    /// Bytes of encoded pictures that recent messages hold at most (R16). A message with more of them goes into the
+    /// summary, unless it is the last one.
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
+    pub keep_media_bytes: ByteLen,
     /// Tokens of user messages that stay word for word beside a summary.
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub keep_user_tokens: Tokens,
@@ -66,6 +70,7 @@ impl Default for CompactionSettings {
             threshold_tokens: -1.0,
             reserve_tokens: 16_384.0,
             keep_recent_tokens: 20_000.0,
+            keep_media_bytes: ByteLen(1_000_000),
             keep_user_tokens: Tokens(4_000),
             max_summary_tokens: None,
             gate: GateMode::Append,

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cuts_fall_on_character_borders_and_never_exceed_the_limit() {
+    fn fb_101_cuts_fall_on_character_borders_and_never_exceed_the_limit() {
         let texts = [
             "é".repeat(1001),
             "→".repeat(900),

@@ -19,6 +19,7 @@ fn steps(text: &str) -> Vec<Step> {
             Step {
                 kind,
                 tokens: Tokens(if has_message { 10 } else { 0 }),
+                media: ByteLen(0),
             }
         })
         .collect()
@@ -85,6 +86,38 @@ fn fb_027_four_trailing_results_over_the_budget_cut_at_their_calls() {
     let found = find_cut_point(&all, Tokens(20_000));
     assert_eq!(found.cut, results - 1);
     assert_eq!(found.turn_start, Some(results - 2));
+}
+
+#[test]
+fn fb_083_a_tail_keeps_within_both_budgets() {
+    use Crossing::{None, Ordinary, Trailing};
+    let budget = KeepBudget {
+        tokens: Tokens(1_000),
+        media: ByteLen(100),
+    };
+    let cut = |text: &str, media: &[(usize, u64)]| {
+        let mut steps = steps(text);
+        for (at, bytes) in media {
+            steps[*at].media = ByteLen(*bytes);
+        }
+        let found = find_cut_point(&steps, budget);
+        (found.cut, found.crossing)
+    };
+    let table: [(&str, &[(usize, u64)], _); 8] = [
+        ("uatuata", &[], (0, None)),
+        ("uatuata", &[(2, 100)], (0, None)),
+        // The first one that is too much, and together with newer ones.
+        ("uatuata", &[(2, 101)], (3, Ordinary)),
+        ("uatuata", &[(2, 60), (5, 60)], (3, Ordinary)),
+        ("uatuata", &[(5, 101)], (6, Ordinary)),
+        // A message of the user is no exception, unless nothing follows.
+        ("uaua", &[(2, 101)], (3, Ordinary)),
+        ("uau", &[(2, 101)], (2, Ordinary)),
+        ("uatuat", &[(5, 101)], (4, Trailing)),
+    ];
+    for (text, media, expected) in table {
+        assert_eq!(cut(text, media), expected, "{text} {media:?}");
+    }
 }
 
 #[test]

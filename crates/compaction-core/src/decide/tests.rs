@@ -56,6 +56,37 @@ fn overflowed(s: &mut Snapshot<'_>) {
 }
 
 #[test]
+fn fb_023_after_the_cheap_pass_comes_one_stronger_and_then_quiet() {
+    let low = |s: &mut CompactionSettings| s.threshold_tokens = 50_000.0;
+    let at = |prune: Prune, quiet_at: Option<Tokens>| {
+        ask(70_000, |settings, s| {
+            low(settings);
+            s.prune = prune;
+            s.quiet_at = quiet_at;
+        })
+    };
+    let nothing_to_prune = MaintenancePrune {
+        savings: Tokens::ZERO,
+        cache_cost: Tokens::ZERO,
+    };
+    assert_eq!(
+        at(Prune::Unknown, None),
+        Action::NeedPruneEstimate(PruneMinimum::Relaxed)
+    );
+    let compact = compacted(
+        Reason::Threshold,
+        Then::ContinueIfUnfinished,
+        Urgency::Recoverable,
+    );
+    assert_eq!(at(Prune::Estimated(nothing_to_prune), None), compact);
+    assert_eq!(at(Prune::Done, None), compact);
+    assert_eq!(
+        at(Prune::Done, Some(Tokens(70_000))),
+        Action::Nothing(Because::Quiet)
+    );
+}
+
+#[test]
 fn row_1_a_refusal_is_left_alone() {
     let refused = |s: &mut Snapshot<'_>| {
         s.last = Some(LastAnswer {

@@ -10,7 +10,7 @@ use foldline_session_model::{EntryId, EntryIx, Tokens};
 
 use super::stored::StoredSummary;
 use crate::accounting::{KeepWindow, Limits, RatioUse};
-use crate::cut_point::{Crossing, CutPoint, Step, StepKind, find_cut_point, steps_of};
+use crate::cut_point::{Crossing, CutPoint, KeepBudget, Step, StepKind, find_cut_point, steps_of};
 use crate::file_ops::{FailedCalls, FileOps, ToolTable};
 use crate::settings::CompactionSettings;
 use crate::verbatim::SmallRegion;
@@ -111,8 +111,12 @@ pub fn prepare<'c, 'l>(
     let steps = steps_of(context, path, window.item_from, counter);
     let total: Tokens = steps.iter().map(|step| step.tokens).sum();
     let keep = KeepWindow::new(options.settings, options.limits, total, options.ratio);
-    let mut cut = find_cut_point(&steps, keep.tokens);
-    if options.window == Window::FromFirstKept && keeps_too_much(&steps, &cut, total, options.limits) {
+    let budget = KeepBudget {
+        tokens: keep.tokens,
+        media: options.settings.keep_media_bytes,
+    };
+    let mut cut = find_cut_point(&steps, budget);
+    if options.window == Window::FromFirstKept && keeps_too_much(&steps, &cut, budget, options.limits) {
         cut = nothing_kept(&steps);
     }
 
@@ -234,14 +238,19 @@ fn anything_new(context: &Context<'_>, boundary: usize) -> bool {
 }
 
 /// Whether the tail behind the cut is so large, because of results that no tail begins with, that keeping it would
-/// undo the compaction: it alone is over the threshold, or nearly everything is in it.
-fn keeps_too_much(steps: &[Step], cut: &CutPoint, total: Tokens, limits: Option<&Limits>) -> bool {
+/// undo the compaction: it alone is over the threshold, nearly everything is in it, or its pictures are over their
+/// budget.
+fn keeps_too_much(steps: &[Step], cut: &CutPoint, budget: KeepBudget, limits: Option<&Limits>) -> bool {
     if cut.crossing != Crossing::Trailing {
         return false;
     }
-    let kept: Tokens = steps.iter().skip(cut.cut).map(|step| step.tokens).sum();
-    let goes = total.saturating_sub(kept);
-    limits.is_some_and(|limits| limits.exceeded_by(kept)) || goes.get() < total.get() / 20
+    let (gone, tail) = steps.split_at(cut.cut.min(steps.len()));
+    let tokens = |steps: &[Step]| -> Tokens { steps.iter().map(|step| step.tokens).sum() };
+    let (goes, kept) = (tokens(gone), tokens(tail));
+    let media: u64 = tail.iter().map(|step| step.media.get()).sum();
+    limits.is_some_and(|limits| limits.exceeded_by(kept))
+        || goes.get() < (goes + kept).get() / 20
+        || media > budget.media.get()
 }
 
 /// The cut behind everything. What the user asked for in the last turn is in the summary word for word.

@@ -1,4 +1,5 @@
 mod cases;
+mod field;
 mod loss;
 mod preparing;
 mod requests;

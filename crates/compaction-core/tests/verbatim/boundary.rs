@@ -233,3 +233,61 @@ fn the_focus_is_the_newest_words_of_the_user() {
     );
     assert_eq!(session.context().last_user_text().as_deref(), Some("the wish"));
 }
+
+#[test]
+fn fb_143_cut_answers_lose_their_last_record_and_odd_ones_are_put_in_order() {
+    let text = ["line"; 1_000].join("\n");
+    let region = Region::guessed_from_text(&text).unwrap();
+    let lines = |records: Vec<RawRange>| -> Vec<String> {
+        let ranges = ValidatedRanges::validate(records, region.line_count(), region.protected());
+        let shown = ranges.ranges().iter();
+        shown.map(|r| format!("{}-{}", r.start(), r.end())).collect()
+    };
+    // Cut by the output limit.
+    assert_eq!(
+        recover_records("120,180\n6,40\n300,30").map(lines).unwrap(),
+        ["6-40", "120-180"]
+    );
+    assert!(recover_records("120,180\nfoo\n").is_err());
+    assert!(recover_records("300,305").is_err());
+    // Whole.
+    assert_eq!(
+        parse_records("40,6\n990,5000\n41,50\n0,3").map(lines).unwrap(),
+        ["1-3", "6-50", "990-1000"]
+    );
+    for nothing in ["5000,6000", "0,0"] {
+        assert_eq!(parse_records(nothing).map(lines).unwrap(), [""; 0], "{nothing}");
+    }
+    for malformed in ["[1,2]", "1 - 2", "+1,2", "1,2,3", "-1,2", ""] {
+        assert!(parse_records(malformed).is_err(), "{malformed}");
+    }
+}
+
+#[test]
+fn fb_145_what_is_kept_is_kept_to_the_byte_and_a_look_alike_is_a_line() {
+    let lines = [
+        "tab\there",
+        "blanks at the end   ",
+        "N→ prefix",
+        "a\u{2028}b",
+        "cr\r",
+        "x",
+        "(filtered 7 lines)",
+        "y",
+        "",
+        "last",
+    ];
+    let mut builder = RegionBuilder::new();
+    builder.begin_message(None, Author::Session);
+    builder.section(SectionKind::User, |text| text.push_str(&lines.join("\n")));
+    let region = builder.finish().unwrap();
+    let kept = |start, end| {
+        let ranges =
+            ValidatedRanges::validate([RawRange { start, end }], region.line_count(), region.protected());
+        reconstruct(&region, &ranges).into_text()
+    };
+    assert_eq!(
+        kept(6, 8),
+        "[User]: tab\there\nblanks at the end   \nN→ prefix\na\u{2028}b\ncr\r\n(filtered 3 lines)\n\nlast"
+    );
+}

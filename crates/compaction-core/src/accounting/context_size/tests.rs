@@ -42,9 +42,43 @@ fn fb_012_usage_from_before_the_compaction_is_ignored() {
     let size = ContextSize::of(&context(&log), Tokens::ZERO, Tokens::ZERO, &Heuristic);
     assert_eq!(size.source, SizeSource::Estimated);
     assert!((1_400..1_600).contains(&size.tokens.get()), "{size:?}");
-    // FB-019: the next real usage counts again, and it alone.
-    let rows = rows.answer("a3", "", &[], Some([25_000, 100, 0, 0]), "stop");
-    assert_eq!(self::size(&rows), (25_100, SizeSource::Measured));
+}
+
+#[test]
+fn fb_019_after_a_compaction_the_gauge_shows_an_estimate_and_then_the_next_measurement() {
+    let rows = Rows::new()
+        .user("u1", &filler(1_000))
+        .answer("a1", "", &[], Some([144_000, 2_300, 0, 0]), "stop")
+        .user("u5", &filler(20_000))
+        .compaction("c1", Some("u5"), &filler(3_000));
+    let (tokens, source) = size(&rows);
+    // The overhead of the requests counts as long as nothing is measured.
+    assert!((22_000..26_000).contains(&tokens), "{tokens}");
+    assert_eq!(source, SizeSource::Estimated);
+    let rows = rows.answer("a6", "", &[], Some([25_000, 100, 0, 0]), "stop");
+    assert_eq!(size(&rows), (25_100, SizeSource::Measured));
+}
+
+#[test]
+fn fb_022_what_every_request_costs_counts_before_the_window_is_full() {
+    use crate::accounting::Limits;
+    use crate::settings::CompactionSettings;
+    // Measured once: 30,000 tokens more than its messages.
+    let log = Rows::new()
+        .user("u1", &filler(10_000))
+        .answer("a1", "", &[], Some([40_000, 10, 0, 0]), "stop")
+        .log();
+    let overhead = measured_overhead(&context(&log), &Heuristic).unwrap();
+    assert_eq!(overhead, Tokens(30_000));
+    let settings = CompactionSettings::default();
+    let limits = Limits::new(Some(Tokens(256_000)), &settings, Tokens::ZERO).unwrap();
+    let over = |messages: usize| {
+        let log = Rows::new().user("u1", &filler(messages)).log();
+        limits.exceeded_by(ContextSize::of(&context(&log), overhead, Tokens::ZERO, &Heuristic).tokens)
+    };
+    let at = 256_000 - 30_000 - 16_384;
+    assert!(over(at) && over(241_800));
+    assert!(!over(180_000));
 }
 
 #[test]
