@@ -37,6 +37,8 @@ static LEAD_IN: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// A shorter sentence says nothing by itself.
 const LEAST_SENTENCE: usize = 24;
+/// The same for the last thing that was said: "Done" and "Perfect" say nothing.
+const LEAST_LAST_WORD: usize = 12;
 
 /// Sentences that decide or explain, newest last.
 pub(super) fn decisions(items: &[ContextItem<'_>]) -> Vec<String> {
@@ -50,7 +52,7 @@ pub(super) fn last_word(items: &[ContextItem<'_>]) -> Option<String> {
     said(items).rev().take(8).find_map(|text| {
         let told: Vec<&str> = sentences(&text)
             .into_iter()
-            .filter(|sentence| stands_alone(sentence))
+            .filter(|sentence| sentence.len() >= LEAST_LAST_WORD && !announces(sentence))
             .collect();
         let told = one_line(&told.join(" "), QUOTE_UNITS);
         (!told.is_empty()).then_some(told)
@@ -81,10 +83,13 @@ fn said<'m>(items: &'m [ContextItem<'_>]) -> impl DoubleEndedIterator<Item = Str
 
 /// Whether a sentence says something without what follows it.
 pub(super) fn stands_alone(sentence: &str) -> bool {
+    sentence.trim().len() >= LEAST_SENTENCE && !announces(sentence)
+}
+
+/// Whether a sentence only announces what follows it.
+fn announces(sentence: &str) -> bool {
     let sentence = sentence.trim();
-    sentence.len() >= LEAST_SENTENCE
-        && !sentence.ends_with(':')
-        && !LEAD_IN.as_ref().is_some_and(|lead_in| lead_in.is_match(sentence))
+    sentence.ends_with(':') || LEAD_IN.as_ref().is_some_and(|lead_in| lead_in.is_match(sentence))
 }
 
 /// The sentences of a text that match, each on one line. Code is no sentence.
