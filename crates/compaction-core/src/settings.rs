@@ -24,7 +24,7 @@ pub struct CompactionSettings {
     pub reserve_tokens: f64,
     /// Tokens of recent messages that stay as they are.
     pub keep_recent_tokens: f64,
-    /// Bytes of encoded pictures that recent messages hold at most (R16). A message with more of them goes into the
+    /// Bytes of encoded pictures that recent messages hold at most. A message with more of them goes into the
     /// summary, unless it is the last one.
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub keep_media_bytes: ByteLen,
