@@ -218,7 +218,8 @@ mod tests {
             size(&webp(b"VP8X\0\0\0\0\0\0\0\0\x1f\x03\0\x57\x02\0")),
             Some((800, 600))
         );
-        let bits = (799_u32 | 599 << 14).to_le_bytes();
+        let (width, height) = (799_u32, 599_u32);
+        let bits = (width | height << 14).to_le_bytes();
         assert_eq!(
             size(&webp(&[b"VP8L\0\0\0\0\x2f".as_slice(), &bits].concat())),
             Some((800, 600))
