@@ -1,8 +1,8 @@
 //! `cargo xtask bench`: measurements that need large generated files or whole processes.
 
 mod cli;
-mod recall;
 mod pruning;
+mod recall;
 mod session_model;
 mod store;
 mod verbatim;

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use crate::digest::{joined_text, write_digest};
 use crate::notice::{SCHEME, notice, write_entry_reference, write_notice};
 use crate::policy::{Digests, Originals, Policy, Staleness};
-use crate::staleness::{Calls, Members, Stale, Tracker};
+use crate::staleness::{self, Calls, Members, Stale, Tracker};
 use crate::text::units;
 use crate::turn_fence::first_fenced;
 use crate::view::{Item, Masking, View};
