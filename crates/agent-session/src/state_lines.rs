@@ -4,7 +4,7 @@ use crate::continuation::GoalSays;
 use crate::work::{GoalMode, Todo, WorkState, Workflow};
 
 /// At most so many todos are told.
-const TODOS: usize = 10;
+const MOST_OPEN: usize = 10;
 /// At most so many workflows are told.
 const WORKFLOWS: usize = 5;
 
@@ -60,7 +60,7 @@ pub(crate) fn read(work: &dyn WorkState) -> WorkNow {
     if !open.is_empty() {
         let texts: Vec<String> = open
             .iter()
-            .take(TODOS)
+            .take(MOST_OPEN)
             .map(|todo| told(&todo.text, 120))
             .collect();
         lines.push(format!("Open todos: {}", texts.join("; ")));
