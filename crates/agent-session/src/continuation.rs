@@ -239,3 +239,6 @@ fn retry(s: &Situation, waits: bool) -> Continuation {
         (Headroom::Enough, Tail::Answered) => Continuation::Stop(Stopped::AutoContinueDisabled),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -102,3 +102,6 @@ pub fn after_failure(error: &LlmError, facts: &Facts, policy: &RetryPolicy) -> A
         RetryDecision::GiveUp(_) => AfterFailure::GiveUp,
     }
 }
+
+#[cfg(test)]
+mod tests;
