@@ -3,12 +3,14 @@
 
 mod hooked;
 mod lines;
+mod remote;
 mod summary;
 
 pub(crate) use hooked::raw_entry;
 pub(crate) use lines::class_of_text;
 
-use std::sync::Arc;
+use std::hash::{Hash as _, Hasher as _};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use foldline_compaction_core::accounting::{Limits, RatioUse, correction_ratio};
 use foldline_compaction_core::decide::{Reason, Urgency};
@@ -17,8 +19,9 @@ use foldline_compaction_core::verbatim::{Demand, Parameters, SmallRegion};
 use foldline_llm_client::{LanguageModel, RetryPolicy};
 use foldline_session_model::fold::Profile;
 use foldline_session_model::log::SessionLog;
-use foldline_session_model::model_call::{ErrorClass, ReasoningEffort};
+use foldline_session_model::model_call::{ErrorClass, LlmRequest, ModelProfile, ReasoningEffort};
 use foldline_session_model::{Author, CompactionDraft, EntryDraft, EntryId, Tokens};
+use rustc_hash::{FxHashSet, FxHasher};
 use serde::Serialize;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -127,8 +130,47 @@ pub(crate) enum NotPlanned {
     /// There is nothing to do, or it would not pay.
     Skipped(String),
     Cancelled,
+    /// A hook forbids it.
+    Vetoed,
     Failed(String),
 }
+
+/// Maintenance requests that did not fit. The same request is not sent to the same model again (R03); a commit changes
+/// every request.
+#[derive(Debug, Default)]
+pub(crate) struct Oversized(Mutex<FxHashSet<u64>>);
+
+impl Oversized {
+    fn mark(model: &ModelProfile, requests: &[LlmRequest<'_>]) -> u64 {
+        let mut hasher = FxHasher::default();
+        model.model_ref().to_string().hash(&mut hasher);
+        for request in requests {
+            serde_json::to_string(request)
+                .unwrap_or_default()
+                .hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    fn holds(&self, mark: u64) -> bool {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(&mark)
+    }
+
+    fn remember(&self, mark: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(mark);
+    }
+
+    fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// Why such a request is not sent.
+const UNCHANGED: &str = "previous unchanged maintenance request exceeded the model context window; change or reduce the \
+                         conversation before retrying maintenance.";
 
 /// What a plan is made from. It owns everything that a thread of its own needs.
 #[derive(Clone)]
@@ -170,7 +212,7 @@ struct Record<'r> {
 impl Core {
     /// Who plans this session's compactions.
     pub(crate) fn planner(&self) -> Planner {
-        let has_model = self.model().is_some() || !self.options.models.summarisers.is_empty();
+        let has_model = !self.candidates().is_empty() || self.remote().is_some();
         if has_model && self.options.settings.planner == PlannerChoice::Models {
             Planner::Model
         } else {
@@ -231,6 +273,11 @@ impl Core {
                 end.aborted = true;
                 Came::Cancelled
             }
+            Err(NotPlanned::Vetoed) => {
+                end.outcome = OperationOutcome::Cancelled;
+                end.aborted = true;
+                Came::Vetoed
+            }
             Err(NotPlanned::Failed(cause)) => {
                 end.outcome = OperationOutcome::Failed;
                 end.error_message = Some(format!("{}{cause}", failure_prefix(order.reason)));
@@ -252,12 +299,15 @@ impl Core {
             Came::Committed => {
                 self.live.failures = 0;
                 self.live.quiet_at = None;
+                self.live.oversized.clear();
             }
             Came::Failed if !order.is_manual() => {
                 self.live.failures += 1;
                 self.live.quiet_at = Some(size);
             }
-            Came::Skipped | Came::Cancelled | Came::Failed => self.live.quiet_at = Some(size),
+            Came::Skipped | Came::Cancelled | Came::Vetoed | Came::Failed => {
+                self.live.quiet_at = Some(size);
+            }
         }
         if order.is_manual() && came != Came::Failed {
             self.live.failures = 0;
@@ -298,7 +348,11 @@ impl Core {
                     self.plan_lines(order, &ground, parameters, models, token, failures)
                         .await
                 }
-                _ => self.plan_summary(order, &ground, models, token, failures).await,
+                _ => {
+                    let remote = self.remote().filter(|_| planner == Planner::Model);
+                    self.plan_summary(order, &ground, remote, models, token, failures)
+                        .await
+                }
             }
         };
         tokio::select! {
@@ -347,7 +401,7 @@ impl Core {
             instructions: order.instructions.clone(),
             prompt_override: None,
             preserve_data: None,
-            reasoning: ReasoningEffort::Unset,
+            reasoning: self.options.settings.summary_reasoning,
         })
     }
 
@@ -361,10 +415,13 @@ impl Core {
         Limits::new(window, &self.options.settings.compaction, Tokens::ZERO)
     }
 
-    /// The models that may plan: the current one first, then those that roles name. Each once.
-    fn candidates(&self) -> Vec<Arc<dyn LanguageModel>> {
+    /// The models that may plan, for every reason in the same order: the one that the settings name, the current one,
+    /// then those that roles name (FB-066). Each once.
+    pub(crate) fn candidates(&self) -> Vec<Arc<dyn LanguageModel>> {
+        let all = &self.options.models;
+        let first = all.summariser.as_ref().into_iter().chain(self.model());
         let mut models: Vec<Arc<dyn LanguageModel>> = Vec::new();
-        for model in self.model().into_iter().chain(&self.options.models.summarisers) {
+        for model in first.chain(&all.summarisers) {
             let name = model.profile().model_ref();
             if models.iter().all(|known| known.profile().model_ref() != name) {
                 models.push(Arc::clone(model));

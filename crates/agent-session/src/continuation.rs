@@ -17,6 +17,8 @@ pub enum Came {
     Skipped,
     /// It was cancelled.
     Cancelled,
+    /// A hook forbade it.
+    Vetoed,
     /// It failed.
     Failed,
 }

@@ -9,7 +9,7 @@ use foldline_compaction_core::accounting::{ContextSize, Limits};
 use foldline_compaction_core::decide::{Breaker, Guard};
 use foldline_compaction_core::settings::CompactionSettings;
 use foldline_compaction_core::verbatim::Parameters;
-use foldline_llm_client::{EndpointPlace, LanguageModel, RetryPolicy, WindowSource};
+use foldline_llm_client::{EndpointPlace, LanguageModel, RemoteSummary, RetryPolicy, WindowSource};
 use foldline_pruning::Policy;
 use foldline_session_model::fold::{Context, FoldError, Profile};
 use foldline_session_model::log::{Migration, SessionLog};
@@ -20,6 +20,7 @@ use foldline_session_model::{EntryId, Tokens};
 use rustc_hash::FxHashSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::compaction::Oversized;
 use crate::hooks::{HookActions, HookContext, HookRunner};
 use crate::journal::{CommitError, Committed, Group, LoadSessionError, Pending};
 use crate::queue::{QueueMode, queued_entry};
@@ -35,8 +36,12 @@ pub struct Models {
     pub current: Option<Arc<dyn LanguageModel>>,
     /// Models that take over for a turn when the current one fails, in order.
     pub fallbacks: Vec<Arc<dyn LanguageModel>>,
-    /// Models that summarise when the current one cannot, in order.
+    /// The model that summarises; `None`: the one that works (`compaction.model`).
+    pub summariser: Option<Arc<dyn LanguageModel>>,
+    /// Models that summarise when that one cannot, in order.
     pub summarisers: Vec<Arc<dyn LanguageModel>>,
+    /// An endpoint that writes summaries and is asked first, if the settings allow it (`compaction.remoteEndpoint`).
+    pub remote: Option<Arc<RemoteSummary>>,
     /// Who says how large the windows of these models are. What a server refuses corrects a catalogue, and not a user.
     pub window_source: WindowSource,
     /// Where the current model is.
@@ -50,7 +55,9 @@ impl Default for Models {
         Self {
             current: None,
             fallbacks: Vec::new(),
+            summariser: None,
             summarisers: Vec::new(),
+            remote: None,
             window_source: WindowSource::Catalogue,
             place: EndpointPlace::Remote,
             promotion: None,
@@ -71,6 +78,8 @@ pub struct SessionSettings {
     pub retry: RetryPolicy,
     /// Limits of maintenance calls.
     pub maintenance_budget: Duration,
+    /// How hard the summarising model thinks (`compaction.thinkingLevel`).
+    pub summary_reasoning: ReasoningEffort,
     /// What tool output may be pruned.
     pub pruning: Policy,
     /// `steeringMode`.
@@ -81,7 +90,7 @@ pub struct SessionSettings {
     pub interrupt: Interrupt,
     /// Who plans compactions.
     pub planner: PlannerChoice,
-    /// What is kept of a handoff document beside the new session.
+    /// Text that is added to the instructions for a handoff document.
     pub handoff_prompt_extension: Option<String>,
 }
 
@@ -93,6 +102,7 @@ impl Default for SessionSettings {
             branch_reserve: Tokens(16_384),
             retry: RetryPolicy::TURN,
             maintenance_budget: Duration::from_secs(600),
+            summary_reasoning: ReasoningEffort::Unset,
             pruning: Policy::default(),
             steering: QueueMode::OneAtATime,
             follow_up: QueueMode::OneAtATime,
@@ -184,6 +194,12 @@ pub(crate) struct Core {
 pub(crate) struct Live {
     /// Whether this turn has had its recovery from an overflow.
     pub(crate) overflow_guard: Guard,
+    /// Whether this turn has had its recovery from an answer that the window cut off.
+    pub(crate) length_guard: Guard,
+    /// Answers in a row that were cut off at the model's output limit and continued.
+    pub(crate) length_continuations: u32,
+    /// Maintenance requests that were too large.
+    pub(crate) oversized: Oversized,
     /// Automatic compactions that failed in a row.
     pub(crate) failures: u32,
     /// The size at which the last attempt ended without relief.
@@ -211,6 +227,9 @@ impl Live {
     pub(crate) fn new() -> Self {
         Self {
             overflow_guard: Guard::Armed,
+            length_guard: Guard::Armed,
+            length_continuations: 0,
+            oversized: Oversized::default(),
             failures: 0,
             quiet_at: None,
             without_media: FxHashSet::default(),

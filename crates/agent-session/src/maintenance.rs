@@ -11,10 +11,11 @@ use foldline_compaction_core::decide::{
 use foldline_compaction_core::prompts::{Prompt, Prompts, Variables};
 use foldline_pruning::{Originals, View, plan};
 use foldline_session_model::Tokens;
+use foldline_session_model::entry::EntryKind;
 use foldline_session_model::fold::Context;
 use foldline_session_model::message::{AssistantMessage, Message, StopReason};
 use foldline_session_model::model_call::{ErrorClass, OtherCause};
-use foldline_session_model::tokens::Heuristic;
+use foldline_session_model::tokens::{Heuristic, TokenCounter as _};
 
 use crate::ask::media_bytes;
 use crate::compaction::{Ended, Order, class_of_text};
@@ -22,9 +23,10 @@ use crate::continuation::{
     AutoContinue, Came, Continuation, Evidence, Headroom, Situation, Stopped, Tail, Waiting, continuation,
 };
 use crate::core::{Core, context};
-use crate::event::{CompactionAction, CompactionEnd, Event, NoticeLevel, OperationOutcome};
+use crate::event::{CompactionAction, CompactionEnd, Event, NoticeLevel, OperationOutcome, reason_name};
 use crate::handoff::HandoffOptions;
 use crate::message::Speaker;
+use crate::retry::Fallback;
 use crate::run::Input;
 use crate::session::SessionError;
 use crate::shared::Lease;
@@ -51,6 +53,9 @@ const BREAKER_OPEN: &str = "Context overflow: automatic compaction failed too of
                             succeeds. Compact by hand, or switch to another model.";
 const NOTHING_ELIGIBLE: &str = "Context overflow recovery skipped: nothing eligible to compact. Run /clear to preserve \
                                 this session ID, or switch to a larger-context model before retrying.";
+const TRUNCATION_STAYS: &str = "Response truncation recovery stopped after one retry.";
+/// So many answers in a row are continued after they ended at the model's output limit.
+const LENGTH_CONTINUATIONS: u32 = 3;
 const NO_UNFINISHED_WORK: &str = "Auto-continue skipped: no unfinished work detected";
 
 impl Core {
@@ -79,7 +84,7 @@ impl Core {
             match action {
                 Action::Nothing(because) => {
                     self.tell_nothing(because, boundary);
-                    return Maintained::Nothing;
+                    return self.cut_answer(boundary, because);
                 }
                 Action::NeedPruneEstimate(minimum) => prune = self.prune_estimate(minimum),
                 Action::Prune(_) => {
@@ -98,7 +103,7 @@ impl Core {
                         .await;
                 }
                 Action::HandOff(reason) => {
-                    if let Some(maintained) = self.hand_off_at(lease, boundary).await {
+                    if let Some(maintained) = self.hand_off_at(lease, boundary, reason).await {
                         return maintained;
                     }
                     // Without a document the context is compacted in the usual way.
@@ -113,7 +118,7 @@ impl Core {
                     };
                     return self.compact_at(lease, boundary, due, pending, over_window).await;
                 }
-                Action::UnresolvedOverflow(unresolved) => return self.unresolved(unresolved),
+                Action::UnresolvedOverflow(unresolved) => return self.unresolved(unresolved, boundary),
             }
         }
         Maintained::Nothing
@@ -130,6 +135,11 @@ impl Core {
         let context = context(&log, self.options.profile).map_err(|error| error.to_string())?;
         let limits = self.limits();
         let size = self.size(&context, pending);
+        let last = self.last_answer(&context);
+        let recovered = self.live.overflow_guard == Guard::Used
+            || boundary == Boundary::AfterRun
+                && last.is_some_and(|last| last.overflow == Overflow::Failed)
+                && recovered(&context);
         let over_window = limits
             .as_ref()
             .is_some_and(|limits| size.tokens > limits.window());
@@ -138,8 +148,8 @@ impl Core {
             settings: &self.options.settings.compaction,
             limits: limits.as_ref(),
             size,
-            last: self.last_answer(&context),
-            overflow_guard: self.live.overflow_guard,
+            last,
+            overflow_guard: if recovered { Guard::Used } else { Guard::Armed },
             breaker: self.live.breaker(),
             promotion: self.promotion(),
             prune,
@@ -154,16 +164,7 @@ impl Core {
     }
 
     fn last_answer(&self, context: &Context<'_>) -> Option<LastAnswer> {
-        let (at, message) =
-            context
-                .items
-                .iter()
-                .enumerate()
-                .rev()
-                .find_map(|(at, item)| match &item.message {
-                    Message::Assistant(message) => Some((at, message)),
-                    _ => None,
-                })?;
+        let (at, message) = last_assistant(context)?;
         let entry = context.log.id(context.items.get(at)?.source);
         let current = self.model_ref();
         let is_current =
@@ -208,8 +209,60 @@ impl Core {
             // An answer without room for a word is no answer.
             true if message.content.is_visible() => Overflow::Silent,
             true => Overflow::Failed,
+            false if self.live.length_guard == Guard::Armed && self.is_cut_by_window(message) => {
+                Overflow::Silent
+            }
             false => Overflow::No,
         }
+    }
+
+    /// Whether an answer broke off because the window was full: before the output that the model may write, which did
+    /// not fit behind the prompt. The answer is good as far as it goes, so it stays.
+    fn is_cut_by_window(&self, message: &AssistantMessage<'_>) -> bool {
+        let Some(profile) = self.model().map(|model| model.profile()) else {
+            return false;
+        };
+        let (Some(usage), Some(window), Some(most)) =
+            (message.usage, self.window(profile), profile.max_output)
+        else {
+            return false;
+        };
+        message.stop_reason == StopReason::Length
+            && message.content.is_visible()
+            && usage.output < most
+            && usage.prompt() + most > window
+    }
+
+    /// An answer that ended at the model's output limit goes on, a few times in a row (spec, 3.3 row 10).
+    fn cut_answer(&mut self, boundary: Boundary, because: Because) -> Maintained {
+        if boundary != Boundary::AfterRun {
+            return Maintained::Nothing;
+        }
+        let evidence = self.evidence();
+        if evidence.last_stop != stop_of(StopReason::Length) {
+            self.live.length_continuations = 0;
+            return Maintained::Nothing;
+        }
+        let is_cut_by_window = context(&self.log, self.options.profile).is_ok_and(|context| {
+            last_assistant(&context).is_some_and(|(_, message)| self.is_cut_by_window(message))
+        });
+        if is_cut_by_window {
+            if self.live.length_guard == Guard::Used {
+                self.shared
+                    .events
+                    .notice(NoticeLevel::Warning, Some("maintenance"), TRUNCATION_STAYS);
+            }
+            return Maintained::Nothing;
+        }
+        let may = matches!(because, Because::BelowThreshold | Because::UnknownWindow)
+            && self.options.settings.compaction.auto_continue
+            && evidence.waiting == Waiting::Nothing
+            && self.live.length_continuations < LENGTH_CONTINUATIONS;
+        if !may {
+            return Maintained::Nothing;
+        }
+        self.live.length_continuations += 1;
+        Maintained::Compacted(Continuation::AutoContinue)
     }
 
     fn promotion(&self) -> Promotion {
@@ -309,7 +362,14 @@ impl Core {
     }
 
     /// Hands the session off because of a boundary. `None`: there is no document, and the context is to be compacted.
-    async fn hand_off_at(&mut self, lease: &Lease, boundary: Boundary) -> Option<Maintained> {
+    async fn hand_off_at(&mut self, lease: &Lease, boundary: Boundary, reason: Reason) -> Option<Maintained> {
+        let action = CompactionAction::Handoff;
+        self.shared
+            .emit(Event::CompactionStart(crate::event::CompactionStart {
+                reason,
+                action,
+                mid_turn: false,
+            }));
         let focus = Prompts::default()
             .render(Prompt::HandoffFocus, &Variables::default())
             .ok();
@@ -317,20 +377,73 @@ impl Core {
             focus,
             ..HandoffOptions::default()
         };
-        match self.hand_off(lease, &options).await {
-            Ok(_) => Some(match boundary {
-                Boundary::AfterRun if self.evidence().shows_unfinished_work() => {
-                    Maintained::Compacted(Continuation::AutoContinue)
+        // Before the session is another one: the work is the old one's.
+        let last_stop = self.evidence().last_stop;
+        let done = self.hand_off(lease, &options).await;
+        let outcome = match &done {
+            Ok(_) => OperationOutcome::Committed,
+            Err(SessionError::Cancelled { .. }) => OperationOutcome::Cancelled,
+            Err(_) => OperationOutcome::Failed,
+        };
+        let mut end = CompactionEnd::new(reason, action, outcome);
+        let maintained = match done {
+            Ok(_) => {
+                let follow = continuation(&Situation {
+                    reason,
+                    then: match boundary {
+                        Boundary::AfterRun => Then::ContinueIfUnfinished,
+                        Boundary::Idle => Then::Stop,
+                        Boundary::BeforePrompt | Boundary::BetweenRequests => Then::Proceed,
+                    },
+                    came: Came::Committed,
+                    evidence: Evidence {
+                        last_stop,
+                        ..self.evidence()
+                    },
+                    tail: Tail::Answered,
+                    headroom: Headroom::Enough,
+                    auto_continue: self.auto_continue(),
+                });
+                if let Continuation::Stop(stopped) = follow {
+                    end.continuation_skip_reason = stopped.skip_reason();
                 }
-                _ => Maintained::Nothing,
-            }),
+                Some(Maintained::Compacted(follow))
+            }
             Err(SessionError::Cancelled { .. }) => Some(Maintained::Cancelled),
             Err(error) => {
-                self.shared
-                    .events
-                    .notice(NoticeLevel::Warning, Some("handoff"), error.to_string());
+                end.error_message = Some(error.to_string());
                 None
             }
+        };
+        self.shared.emit(Event::CompactionEnd(Box::new(end)));
+        if let Some(Maintained::Compacted(follow)) = &maintained {
+            self.tell_follow(*follow);
+        }
+        maintained
+    }
+
+    fn auto_continue(&self) -> AutoContinue {
+        if self.options.settings.compaction.auto_continue {
+            AutoContinue::On
+        } else {
+            AutoContinue::Off
+        }
+    }
+
+    /// Says why nothing goes on, where a user may have expected it.
+    fn tell_follow(&self, follow: Continuation) {
+        match follow {
+            Continuation::Stop(Stopped::NoUnfinishedWork) => {
+                self.shared
+                    .events
+                    .notice(NoticeLevel::Info, Some("auto-continue"), NO_UNFINISHED_WORK);
+            }
+            Continuation::Stop(Stopped::NoHeadroom) => self.shared.events.notice(
+                NoticeLevel::Warning,
+                Some("auto-continue"),
+                "The compaction left too little room, so nothing goes on by itself",
+            ),
+            _ => {}
         }
     }
 
@@ -346,6 +459,7 @@ impl Core {
         let mid_turn = boundary == Boundary::BetweenRequests;
         if due.reason == Reason::Overflow {
             self.live.overflow_guard = Guard::Used;
+            self.live.length_guard = Guard::Used;
         }
         let order = Order {
             mid_turn,
@@ -367,10 +481,12 @@ impl Core {
         let unresolved = due.reason == Reason::Overflow && matches!(came, Came::Failed | Came::Skipped);
         if unresolved {
             end.unresolved_overflow = true;
-            if came == Came::Skipped {
-                let why = end.error_message.take().unwrap_or_default();
-                end.error_message = Some(format!("{NOTHING_ELIGIBLE} ({why})"));
-            }
+            let sizes = self.sizes();
+            let cause = end.error_message.take().unwrap_or_default();
+            end.error_message = Some(match came {
+                Came::Skipped => format!("{NOTHING_ELIGIBLE} ({cause}){sizes}"),
+                _ => format!("{cause}{sizes}"),
+            });
         }
         // Between two requests the next one must fit; nobody sends what is known not to (D16).
         let stop = if mid_turn {
@@ -381,20 +497,19 @@ impl Core {
         if let Some(text) = &stop {
             end.error_message = Some(text.clone());
         }
-        let skipped = follow == Continuation::Stop(Stopped::NoUnfinishedWork);
-        let no_room = follow == Continuation::Stop(Stopped::NoHeadroom);
+        let failed = end.error_message.clone();
         self.shared.emit(Event::CompactionEnd(Box::new(end)));
-        if skipped {
-            self.shared
-                .events
-                .notice(NoticeLevel::Info, Some("auto-continue"), NO_UNFINISHED_WORK);
-        }
-        if no_room {
-            self.shared.events.notice(
-                NoticeLevel::Warning,
-                Some("auto-continue"),
-                "The compaction left too little room, so nothing goes on by itself",
-            );
+        self.tell_follow(follow);
+        if unresolved && boundary == Boundary::AfterRun {
+            let text = failed.unwrap_or_default();
+            return match self.fallback() {
+                Fallback::Available if due.then == Then::Retry => {
+                    self.next_model(&text);
+                    Maintained::Compacted(Continuation::Retry)
+                }
+                _ if due.then == Then::Retry && follow != Continuation::Deliver => Maintained::Stop(text),
+                _ => Maintained::Compacted(follow),
+            };
         }
         match (stop, came) {
             (Some(_), Came::Cancelled) => Maintained::Cancelled,
@@ -423,11 +538,11 @@ impl Core {
                      {window} tokens); the next provider request was not sent."
                 )
             }),
-            Came::Failed | Came::Skipped if over_window => Some(format!(
+            Came::Failed | Came::Skipped | Came::Vetoed if over_window => Some(format!(
                 "Post-tool context compaction failed before the next provider request: {}",
                 end.error_message.as_deref().unwrap_or("nothing eligible to compact")
             )),
-            Came::Failed | Came::Skipped => None,
+            Came::Failed | Came::Skipped | Came::Vetoed => None,
         }
     }
 
@@ -441,11 +556,7 @@ impl Core {
             evidence: self.evidence(),
             tail: self.tail(),
             headroom: Headroom::after(ended.residual + pending, due.then, limits.as_ref()),
-            auto_continue: if self.options.settings.compaction.auto_continue {
-                AutoContinue::On
-            } else {
-                AutoContinue::Off
-            },
+            auto_continue: self.auto_continue(),
         };
         continuation(&situation)
     }
@@ -486,6 +597,7 @@ impl Core {
             .find(|message| match message {
                 Message::Assistant(answer) => {
                     !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
+                        && answer.content.is_visible()
                 }
                 message => message.is_visible(),
             });
@@ -519,12 +631,18 @@ impl Core {
     }
 
     /// An overflow that stays. Told once; the same request is not sent again.
-    fn unresolved(&mut self, unresolved: Unresolved) -> Maintained {
+    fn unresolved(&mut self, unresolved: Unresolved, boundary: Boundary) -> Maintained {
         let text = match unresolved {
             Unresolved::GuardUsed => GUARD_USED,
             Unresolved::Disabled => DISABLED,
             Unresolved::BreakerOpen => BREAKER_OPEN,
         };
+        // Before a prompt, the prompt is sent all the same, and its own failure decides.
+        if boundary == Boundary::AfterRun && self.fallback() == Fallback::Available {
+            self.next_model(text);
+            return Maintained::Compacted(Continuation::Retry);
+        }
+        let text = format!("{text}{}", self.sizes());
         if unresolved == Unresolved::Disabled
             && self.options.settings.compaction.auto_continue
             && self.tail() == Tail::Answered
@@ -541,12 +659,34 @@ impl Core {
                     mid_turn: false,
                 }));
             self.shared.emit(Event::CompactionEnd(Box::new(CompactionEnd {
-                error_message: Some(text.to_owned()),
+                error_message: Some(text.clone()),
                 unresolved_overflow: true,
                 ..CompactionEnd::new(Reason::Overflow, action, OperationOutcome::Failed)
             })));
         }
-        Maintained::Stop(text.to_owned())
+        Maintained::Stop(text)
+    }
+
+    /// The sizes behind an overflow that stays: what a user can do something about (FB-009, FB-010).
+    fn sizes(&self) -> String {
+        let Some(window) = self.limits().map(|limits| limits.window()) else {
+            return String::new();
+        };
+        let overhead = self.overhead();
+        let mut text =
+            format!(" The window holds {window} tokens; system text and tools take about {overhead}");
+        if let Ok(context) = context(&self.log, self.options.profile) {
+            let sizes = context
+                .items
+                .iter()
+                .map(|item| (Heuristic.message(&item.message), item));
+            if let Some((tokens, item)) = sizes.max_by_key(|(tokens, _)| *tokens) {
+                let (id, role) = (context.log.id(item.source), item.message.role());
+                text.push_str(&format!(", and the largest entry, {id} ({role}), {tokens}"));
+            }
+        }
+        text.push('.');
+        text
     }
 
     /// Says what a user should know about nothing having been done.
@@ -573,6 +713,51 @@ impl Core {
     pub(crate) async fn idle(&mut self, lease: &Lease) -> Maintained {
         self.maintain(lease, Boundary::Idle, Tokens::ZERO).await
     }
+}
+
+/// The newest answer of a context and its place.
+fn last_assistant<'c, 'l>(context: &'c Context<'l>) -> Option<(usize, &'c AssistantMessage<'l>)> {
+    let mut items = context.items.iter().enumerate().rev();
+    items.find_map(|(at, item)| match &item.message {
+        Message::Assistant(message) => Some((at, &**message)),
+        _ => None,
+    })
+}
+
+/// Whether the turn has had a compaction because of an overflow: the log knows it after a resume too (R01).
+fn recovered(context: &Context<'_>) -> bool {
+    for ix in context.path.iter().rev() {
+        match context.log.kind(*ix) {
+            EntryKind::Message => {
+                if matches!(context.log.message(*ix).as_deref(), Some(Message::User(_))) {
+                    return false;
+                }
+            }
+            EntryKind::Compaction => return is_of_overflow(&context.log.raw_line(*ix)),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Whether a compaction entry says that an overflow was its reason.
+fn is_of_overflow(line: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Entry {
+        details: Option<Details>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Details {
+        foldline: Option<Record>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Record {
+        reason: String,
+    }
+    let entry = serde_json::from_slice::<Entry>(line).ok();
+    entry
+        .and_then(|entry| entry.details?.foldline)
+        .is_some_and(|record| record.reason == reason_name::name(Reason::Overflow))
 }
 
 fn stop_of(stop: StopReason) -> Option<foldline_session_model::model_call::StopReason> {

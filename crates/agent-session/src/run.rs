@@ -92,6 +92,8 @@ pub struct FinalAnswer {
 /// What one pass of requests and tools came to.
 enum Ran {
     Done,
+    /// A tool ended the run: nothing follows, no maintenance either.
+    Ended,
     Failed {
         error: LlmError,
         replay: ReplaySafety,
@@ -183,11 +185,7 @@ impl Core {
             Start::Queue => self.waiting(),
         };
         self.new_turn(&inputs);
-        if !inputs.is_empty() {
-            let pending: Tokens = inputs.iter().map(|input| estimate(&input.blocks)).sum();
-            // What goes wrong here never blocks the prompt: the request itself will tell.
-            drop(self.maintain(lease, Boundary::BeforePrompt, pending).await);
-        }
+        self.before_prompt(lease, &inputs).await;
         let prompt: Vec<String> = inputs
             .iter()
             .map(|input| message::text_of(&input.blocks))
@@ -198,10 +196,20 @@ impl Core {
             match self.after_pass(lease, ran, driving).await? {
                 Next::Again(next) => {
                     self.new_turn(&next);
+                    self.before_prompt(lease, &next).await;
                     inputs = next;
                 }
                 Next::End(end, error) => return Ok((end, error)),
             }
+        }
+    }
+
+    /// Makes room for what a user is about to say. Words of the program's own come right after a compaction.
+    async fn before_prompt(&mut self, lease: &Lease, inputs: &[Input]) {
+        if inputs.iter().any(|input| input.speaker == Speaker::User) {
+            let pending: Tokens = inputs.iter().map(|input| estimate(&input.blocks)).sum();
+            // What goes wrong here never blocks the prompt: the request itself will tell.
+            drop(self.maintain(lease, Boundary::BeforePrompt, pending).await);
         }
     }
 
@@ -244,6 +252,8 @@ impl Core {
     fn new_turn(&mut self, inputs: &[Input]) {
         if inputs.iter().any(|input| input.speaker == Speaker::User) {
             self.live.overflow_guard = Guard::Armed;
+            self.live.length_guard = Guard::Armed;
+            self.live.length_continuations = 0;
             self.live.media_budget = None;
             self.end_fallback(true, None);
         }
@@ -344,7 +354,7 @@ impl Core {
             if !asks_again && inputs.is_empty() {
                 inputs = self.waiting();
                 if inputs.is_empty() {
-                    return Ok(Ran::Done);
+                    return Ok(if calls > 0 { Ran::Ended } else { Ran::Done });
                 }
             }
             turn_index += 1;
@@ -381,6 +391,7 @@ impl Core {
         let failed = match ran {
             Ran::Cancelled => return Ok(Next::End(RunEnd::Cancelled, None)),
             Ran::Refused(text) => return Ok(Next::End(RunEnd::Failed, Some(text))),
+            Ran::Ended => return Ok(Next::End(RunEnd::Completed, None)),
             Ran::Done => None,
             Ran::Failed { error, replay } => {
                 let facts = Facts {
@@ -409,7 +420,7 @@ impl Core {
                         }
                     }
                     AfterFailure::NextModel => {
-                        self.next_model(&error);
+                        self.next_model(&error.to_string());
                         driving.retries = 0;
                         return Ok(Next::Again(Vec::new()));
                     }
@@ -489,7 +500,7 @@ impl Core {
         }
     }
 
-    fn fallback(&self) -> Fallback {
+    pub(crate) fn fallback(&self) -> Fallback {
         if self.live.fallback < self.options.models.fallbacks.len() {
             Fallback::Available
         } else {
@@ -498,7 +509,7 @@ impl Core {
     }
 
     /// Moves to the next model for the rest of the turn.
-    fn next_model(&mut self, error: &LlmError) {
+    pub(crate) fn next_model(&mut self, reason: &str) {
         let from = self.model_ref();
         self.live.fallback += 1;
         self.shared.emit(Event::ModelFallbackStart {
@@ -507,7 +518,7 @@ impl Core {
                 .model_ref()
                 .map(|model| model.to_string())
                 .unwrap_or_default(),
-            reason: error.to_string(),
+            reason: reason.to_owned(),
         });
     }
 

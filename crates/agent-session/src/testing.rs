@@ -56,11 +56,21 @@ pub(crate) fn overflow() -> Script {
 
 /// A summary that is good enough to be taken.
 pub(crate) fn summary() -> Script {
-    let text = "## Goal\nBuild the parser.\n## Constraints & Preferences\n- keep it small\n## Progress\n### Done\n- [x] \
-                lexer\n### In Progress\n- [ ] parser\n### Blocked\n- none\n## Key Decisions\n- **Hand-written**: \
-                faster\n## Next Steps\n1. finish the parser\n## Critical Context\n- src/parser.rs\n";
-    Script::reply(text, used(5_000))
+    Script::reply(SUMMARY, used(5_000))
 }
+
+/// The same after a wait of a second.
+pub(crate) fn slow_summary() -> Script {
+    Script::new()
+        .wait(std::time::Duration::from_secs(1))
+        .text(SUMMARY)
+        .usage(used(5_000))
+        .stop(foldline_session_model::model_call::StopReason::Stop)
+}
+
+const SUMMARY: &str = "## Goal\nBuild the parser.\n## Constraints & Preferences\n- keep it small\n## Progress\n### Done\n- [x] \
+                       lexer\n### In Progress\n- [ ] parser\n### Blocked\n- none\n## Key Decisions\n- **Hand-written**: \
+                       faster\n## Next Steps\n1. finish the parser\n## Critical Context\n- src/parser.rs\n";
 
 /// Options with this model and nothing else.
 pub(crate) fn options(model: &Arc<ScriptedModel>) -> SessionOptions {
@@ -91,6 +101,11 @@ impl Rig {
             scripts,
             WhenEmpty::Fail,
         ));
+        Self::on(model, change)
+    }
+
+    /// A new session on a model.
+    pub(crate) fn on(model: Arc<ScriptedModel>, change: impl FnOnce(&mut SessionOptions)) -> Self {
         let mut options = options(&model);
         change(&mut options);
         let store = MemoryStore::new();
@@ -111,6 +126,17 @@ impl Rig {
             options,
             events,
         }
+    }
+
+    /// Waits until a compaction is being written.
+    pub(crate) async fn until_compacting(&self) {
+        for _ in 0..50 {
+            if self.session.state().is_compacting {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        panic!("no compaction began");
     }
 
     /// Opens the session again, as another process would.

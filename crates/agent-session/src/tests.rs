@@ -7,4 +7,5 @@ use crate::testing::{Rig, overflow, summary, used};
 use crate::{CompactOptions, Prompted};
 
 mod overflow_recovery;
+mod tables;
 mod turns;

@@ -76,8 +76,11 @@ impl Core {
                     custom_instructions: ground.instructions.as_deref(),
                 })
                 .await;
-            if token.is_cancelled() || answer.cancel {
+            if token.is_cancelled() {
                 return Err(NotPlanned::Cancelled);
+            }
+            if answer.cancel {
+                return Err(NotPlanned::Vetoed);
             }
             if let Some(compaction) = answer.compaction {
                 return custom(ground, &told, compaction).map(Some);

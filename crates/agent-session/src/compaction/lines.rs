@@ -17,7 +17,9 @@ use foldline_session_model::tokens::Heuristic;
 use foldline_session_store::SidecarName;
 use tokio_util::sync::CancellationToken;
 
-use super::{Extras, Ground, NotPlanned, Order, POLICY, Planned, falls_back, on_thread};
+use super::{
+    Extras, Ground, NotPlanned, Order, Oversized, POLICY, Planned, UNCHANGED, falls_back, on_thread,
+};
 use crate::core::{Core, context};
 use crate::journal::now_text;
 
@@ -97,8 +99,20 @@ impl Core {
                     let Some(model) = models.get(candidate) else {
                         return Err(NotPlanned::Failed("no available model".to_owned()));
                     };
-                    let retrying = RetryingModel::new(Arc::clone(model), POLICY);
-                    let answer = retrying.complete(&request, token.clone()).await.map_err(failure);
+                    let mark = Oversized::mark(model.profile(), std::slice::from_ref(&*request));
+                    let answer = if self.live.oversized.holds(mark) {
+                        Err(LlmError::new(ErrorClass::OVERFLOW, UNCHANGED))
+                    } else {
+                        let retrying = RetryingModel::new(Arc::clone(model), POLICY);
+                        retrying.complete(&request, token.clone()).await
+                    };
+                    if answer
+                        .as_ref()
+                        .is_err_and(|error| error.class.wants_smaller_request())
+                    {
+                        self.live.oversized.remember(mark);
+                    }
+                    let answer = answer.map_err(failure);
                     if token.is_cancelled() {
                         return Err(NotPlanned::Cancelled);
                     }

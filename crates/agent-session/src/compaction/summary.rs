@@ -15,7 +15,9 @@ use foldline_session_model::model_call::{ErrorClass, LlmReply, LlmRequest, Model
 use foldline_session_model::tokens::Heuristic;
 use tokio_util::sync::CancellationToken;
 
-use super::{Extras, Ground, NotPlanned, Order, POLICY, Planned, advances, falls_back, on_thread};
+use super::{
+    Extras, Ground, NotPlanned, Order, Oversized, POLICY, Planned, UNCHANGED, advances, falls_back, on_thread,
+};
 use crate::core::{Core, context};
 use crate::event::Event;
 
@@ -32,13 +34,18 @@ impl Core {
         &self,
         order: &Order,
         ground: &Ground,
+        remote: Option<Arc<dyn LanguageModel>>,
         models: Vec<Arc<dyn LanguageModel>>,
         token: &CancellationToken,
         failures: &mut Vec<String>,
     ) -> Result<Planned, NotPlanned> {
-        let by_model = !models.is_empty();
+        let by_model = remote.is_some() || !models.is_empty();
         let mut last = None;
-        for model in models {
+        let mut unchanged = true;
+        // A service never stands alone: whatever goes wrong there, the models are asked next.
+        let remote = remote.into_iter().map(|model| (model, true));
+        let candidates = remote.chain(models.into_iter().map(|model| (model, false)));
+        for (model, is_remote) in candidates {
             match self.summary_by(ground, &model, token).await {
                 Ok(planned) => return Ok(planned),
                 Err(Refused::Final(not)) => match not {
@@ -51,14 +58,18 @@ impl Core {
                 Err(Refused::Next { class, cause }) => {
                     let name = model.profile().model_ref();
                     failures.push(format!("{name}: {cause}"));
+                    unchanged &= cause == UNCHANGED;
                     last = Some(missing_credentials(&class, &name.to_string()).unwrap_or(cause));
-                    if !advances(order, &class) {
+                    if !is_remote && !advances(order, &class) {
                         break;
                     }
                 }
             }
         }
         if by_model && !falls_back(order, ground) {
+            if unchanged && last.is_some() {
+                return Err(NotPlanned::Skipped(unchanged_text(order)));
+            }
             return Err(NotPlanned::Failed(
                 last.unwrap_or_else(|| "no available model".to_owned()),
             ));
@@ -101,15 +112,27 @@ impl Core {
             })
         })
         .await?;
+        let mark = Oversized::mark(&profile, &requests);
+        if self.live.oversized.holds(mark) {
+            return Err(Refused::Next {
+                class: ErrorClass::OVERFLOW,
+                cause: UNCHANGED.to_owned(),
+            });
+        }
         let replies = self
             .ask_all(model, &requests, token)
             .await
             .map_err(|error| match error.class {
                 ErrorClass::Cancelled => Refused::Final(NotPlanned::Cancelled),
-                class => Refused::Next {
-                    cause: error.message.to_string(),
-                    class,
-                },
+                class => {
+                    if class.wants_smaller_request() {
+                        self.live.oversized.remember(mark);
+                    }
+                    Refused::Next {
+                        cause: error.message.to_string(),
+                        class,
+                    }
+                }
             })?;
         let input = ground.clone();
         let asked = profile.clone();
@@ -223,6 +246,15 @@ fn planned(compaction: SummaryCompaction, planner: String, rung: &'static str) -
             ..Extras::default()
         },
     }
+}
+
+fn unchanged_text(order: &Order) -> String {
+    let what = if order.is_manual() {
+        "Compaction"
+    } else {
+        "Auto-compaction"
+    };
+    format!("{what} skipped: {UNCHANGED}")
 }
 
 fn not_planned(error: SummaryError) -> NotPlanned {

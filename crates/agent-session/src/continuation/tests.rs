@@ -84,7 +84,14 @@ fn r14_each_reason_meets_each_state() {
     let rows = [
         (
             Reason::Manual,
-            [Stop(Done), Deliver, Stop(Done), Stop(Done), Stop(Done), Stop(Done)],
+            [
+                Stop(Done),
+                Deliver,
+                Stop(Done),
+                Stop(Done),
+                Stop(Done),
+                Stop(Done),
+            ],
         ),
         (
             Reason::Threshold,
@@ -104,7 +111,14 @@ fn r14_each_reason_meets_each_state() {
         ),
         (
             Reason::Idle,
-            [Stop(Done), Deliver, Stop(Done), Stop(Done), Stop(Done), Stop(Done)],
+            [
+                Stop(Done),
+                Deliver,
+                Stop(Done),
+                Stop(Done),
+                Stop(Done),
+                Stop(Done),
+            ],
         ),
     ];
     for (reason, row) in rows {
@@ -213,7 +227,11 @@ fn a_threshold_goes_on_with_waiting_messages_first_and_by_itself_only_with_room_
 fn an_overflow_is_sent_again_if_something_can_be_resumed() {
     let rows = [
         ("a question", overflow(Tail::Resumable, QUIET), Retry),
-        ("a question and messages", overflow(Tail::Resumable, WAITING), Retry),
+        (
+            "a question and messages",
+            overflow(Tail::Resumable, WAITING),
+            Retry,
+        ),
         (
             "a paused goal parks it",
             overflow(Tail::Resumable, PAUSED),
@@ -242,7 +260,11 @@ fn an_overflow_is_sent_again_if_something_can_be_resumed() {
             Auto,
         ),
         ("an answer", overflow(Tail::Answered, QUIET), Auto),
-        ("an answer and messages", overflow(Tail::Answered, WAITING), Deliver),
+        (
+            "an answer and messages",
+            overflow(Tail::Answered, WAITING),
+            Deliver,
+        ),
         (
             "an answer, and the settings forbid to go on",
             Situation {
@@ -301,7 +323,7 @@ fn a_silent_overflow_goes_on_like_a_threshold() {
 /// What was not committed changes nothing, and messages that were accepted get their turn (R09).
 #[test]
 fn without_a_commit_only_waiting_messages_go_on() {
-    for came in [Came::Skipped, Came::Cancelled, Came::Failed] {
+    for came in [Came::Skipped, Came::Cancelled, Came::Vetoed, Came::Failed] {
         for reason in [Reason::Threshold, Reason::Overflow] {
             for (evidence, expected) in [
                 (QUIET, Stop(NotCommitted)),
@@ -313,7 +335,11 @@ fn without_a_commit_only_waiting_messages_go_on() {
                     came,
                     ..committed(reason, evidence)
                 };
-                assert_eq!(continuation(&situation), expected, "{came:?} {reason:?} {evidence:?}");
+                assert_eq!(
+                    continuation(&situation),
+                    expected,
+                    "{came:?} {reason:?} {evidence:?}"
+                );
             }
         }
     }

@@ -155,7 +155,11 @@ fn another_model_takes_over_when_waiting_does_not_help() {
     ];
     for class in terminal {
         assert_eq!(after(class.clone(), FIRST), AfterFailure::GiveUp, "{class}");
-        assert_eq!(after(class.clone(), STANDING_BY), AfterFailure::NextModel, "{class}");
+        assert_eq!(
+            after(class.clone(), STANDING_BY),
+            AfterFailure::NextModel,
+            "{class}"
+        );
     }
     let exhausted = Facts {
         retries: 3,
