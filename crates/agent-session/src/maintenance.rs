@@ -733,7 +733,7 @@ fn recovered(context: &Context<'_>) -> bool {
                     return false;
                 }
             }
-            EntryKind::Compaction => return is_of_overflow(&context.log.raw_line(*ix)),
+            EntryKind::Compaction => return is_of_overflow(context.log.raw_line(*ix)),
             _ => {}
         }
     }

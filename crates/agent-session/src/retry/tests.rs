@@ -120,7 +120,7 @@ fn what_may_pass_is_tried_again_as_often_as_the_settings_say() {
 #[test]
 fn a_wait_that_the_provider_asks_for_is_capped() {
     let mut error = LlmError::new(ErrorClass::RateLimit, "slow down");
-    error.retry_after = Some(Duration::from_millis(11_180_000));
+    error.retry_after = Some(Duration::from_secs(11_180));
     let policy = RetryPolicy {
         max_delay: Duration::from_millis(100),
         ..POLICY

@@ -5,14 +5,14 @@
 //!
 //! - auto-compaction-continue 13 (a busy agent), retry "a failed continuation start": a run is one task, so a
 //!   continuation is the next step of it and cannot find the agent busy.
-//! - state-aware "goal completed by a before_agent_start handler", "abort during state read": evidence is read, without
+//! - state-aware "goal completed by a `before_agent_start` handler", "abort during state read": evidence is read, without
 //!   waiting for anything, in the step that decides; nothing runs between that and the request.
 //! - promotion "provider session suspended, closed once": requests carry no session state of a provider.
 //! - queue "estimates 110+1500", "ratio in (1,2]", "usage unknown right after compaction": the size of a context is a pure
 //!   function; its table is in compaction-core.
 //! - handoff "post-commit failure code": after the new file is written nothing that can fail is left.
 //! - midrun "without the checkpoint the first event would be overflow": that is `agent_end` without it, not a behaviour.
-//! - retry "transient unbounded", "retry_now": attempts are bounded (spec, 8.2), and a wait is cancelled, not skipped.
+//! - retry "transient unbounded", "`retry_now`": attempts are bounded (spec, 8.2), and a wait is cancelled, not skipped.
 //! - pruning-cache-epoch "artifact failure", "commit gate rejection": a prune is one entry (D4); nothing is staged.
 //! - A "output-budget recovery": the class is an overflow like others here, so the overflow guard holds.
 
@@ -31,7 +31,13 @@ use crate::testing::{name, profile, slow_summary};
 use crate::work::{Goal, GoalMode, Todo, TodoStatus, WorkState, Workflow};
 
 mod continuation;
+mod guards;
+mod handoff;
+mod length;
+mod midrun;
 mod queue;
+mod retry;
+mod tree;
 
 /// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,12 +154,12 @@ fn board(board: Board) -> Arc<Work> {
     Arc::new(Work(Mutex::new(board)))
 }
 
-fn goal(status: &str, mode: GoalMode) -> Option<Goal> {
-    Some(Goal {
+fn goal(status: &str, mode: GoalMode) -> Goal {
+    Goal {
         objective: "ship it".to_owned(),
         status: status.to_owned(),
         mode,
-    })
+    }
 }
 
 fn todos() -> Vec<Todo> {

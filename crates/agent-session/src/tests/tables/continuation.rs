@@ -42,7 +42,7 @@ async fn g_01_unfinished_work_goes_on_once_after_a_threshold() {
     let log = rig.log();
     let developer = log
         .entries()
-        .map(|ix| String::from_utf8_lossy(&log.raw_line(ix)).into_owned())
+        .map(|ix| String::from_utf8_lossy(log.raw_line(ix)).into_owned())
         .find(|line| line.contains("\"developer\""));
     assert!(developer.unwrap().contains("\"attribution\":\"agent\""));
 }
@@ -52,7 +52,7 @@ struct OwnSummary;
 
 #[async_trait]
 impl Hooks for OwnSummary {
-    fn path(&self) -> &str {
+    fn path(&self) -> &'static str {
         "own-summary"
     }
 
@@ -92,7 +92,7 @@ fn own_summary() -> HookRunner {
 #[tokio::test(start_paused = true)]
 async fn g_02_a_summary_of_a_hook_gets_the_state_of_the_work() {
     let work = board(Board {
-        goal: goal("active", GoalMode::On),
+        goal: Some(goal("active", GoalMode::On)),
         todos: todos(),
         ..Board::default()
     });
@@ -129,7 +129,7 @@ async fn g_03_an_overflow_without_a_question_left_tells_the_model_to_go_on() {
 #[tokio::test(start_paused = true)]
 async fn g_04_a_paused_goal_parks_an_overflow() {
     let work = board(Board {
-        goal: goal("paused", GoalMode::Off),
+        goal: Some(goal("paused", GoalMode::Off)),
         todos: todos(),
         ..Board::default()
     });
@@ -303,7 +303,7 @@ async fn g_state_of_the_work_decides_who_goes_on() {
         (
             "an active goal",
             Board {
-                goal: goal("active", GoalMode::On),
+                goal: Some(goal("active", GoalMode::On)),
                 ..Board::default()
             },
             1,
@@ -311,7 +311,7 @@ async fn g_state_of_the_work_decides_who_goes_on() {
         (
             "a goal that is reached",
             Board {
-                goal: goal("complete", GoalMode::On),
+                goal: Some(goal("complete", GoalMode::On)),
                 ..Board::default()
             },
             0,
@@ -319,7 +319,7 @@ async fn g_state_of_the_work_decides_who_goes_on() {
         (
             "an active goal with goal mode off",
             Board {
-                goal: goal("active", GoalMode::Off),
+                goal: Some(goal("active", GoalMode::Off)),
                 ..Board::default()
             },
             0,
@@ -327,7 +327,7 @@ async fn g_state_of_the_work_decides_who_goes_on() {
         (
             "a paused goal beside a blocked workflow and a todo",
             Board {
-                goal: goal("paused", GoalMode::On),
+                goal: Some(goal("paused", GoalMode::On)),
                 todos: todos(),
                 workflows: workflow("blocked"),
             },
@@ -366,7 +366,7 @@ struct EndsGoal(Arc<Work>);
 
 #[async_trait]
 impl Hooks for EndsGoal {
-    fn path(&self) -> &str {
+    fn path(&self) -> &'static str {
         "ends-goal"
     }
 
@@ -383,7 +383,7 @@ impl Hooks for EndsGoal {
 #[tokio::test(start_paused = true)]
 async fn g_a_goal_that_is_reached_while_compacting_does_not_go_on() {
     let work = board(Board {
-        goal: goal("active", GoalMode::On),
+        goal: Some(goal("active", GoalMode::On)),
         ..Board::default()
     });
     let hook = EndsGoal(Arc::clone(&work));

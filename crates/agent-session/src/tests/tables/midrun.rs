@@ -1,0 +1,194 @@
+//! Maintenance between two requests of a run (3.7 and 17; D16).
+
+use async_trait::async_trait;
+use foldline_compaction_core::settings::{Fallback, Strategy};
+use foldline_session_model::model_call::{RawJson, ToolSpec};
+
+use super::*;
+use crate::hooks::{
+    BeforeCompactAnswer, BeforeCompactEvent, HookContext, HookError, HookEvent, HookRunner, Hooks,
+};
+use crate::tool::{AfterTool, Tool, ToolOutput, ToolRun};
+
+/// A tool that answers after a second with this many words, and says whether the run goes on.
+pub(super) struct Fills(pub(super) usize, pub(super) AfterTool);
+
+#[async_trait]
+impl Tool for Fills {
+    fn spec(&self) -> ToolSpec<'static> {
+        ToolSpec {
+            name: "fill".into(),
+            description: "Fills the context.".into(),
+            parameters: RawJson::empty_object(),
+        }
+    }
+
+    async fn run(&self, _: ToolRun<'_>) -> ToolOutput {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        ToolOutput {
+            then: self.1,
+            ..ToolOutput::text("word ".repeat(self.0))
+        }
+    }
+}
+
+/// The model calls the tool.
+fn call() -> Script {
+    Script::tool_use("c1", "fill", "{}", used(100_000))
+}
+
+/// A session whose tool answers with this many words.
+async fn filling(words: usize, turns: Vec<Script>, change: impl FnOnce(&mut SessionOptions)) -> Rig {
+    Play::turns(turns)
+        .rig_with(|options| {
+            options.tools = vec![Arc::new(Fills(words, AfterTool::Continue))];
+            change(options);
+        })
+        .filled(20, 2_000)
+        .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn g_a_context_over_the_threshold_is_compacted_within_the_run() {
+    let mut rig = filling(60_000, vec![call(), done()], |_| {}).await;
+    let (report, told) = rig.run("go").await;
+    assert_eq!((report.end, report.requests), (RunEnd::Completed, 2));
+    assert_summarised(told.end(), Reason::Threshold);
+    assert!(told.end().mid_turn);
+    assert_eq!((told.count("agent_start"), told.count("agent_end")), (1, 1));
+    assert_eq!(rig.told_to_go_on(), 0);
+}
+
+/// G: "tool result and 2 steering messages are stored before the single continuation".
+#[tokio::test(start_paused = true)]
+async fn g_results_and_steering_are_in_the_context_that_is_compacted() {
+    let mut rig = filling(60_000, vec![call(), done()], |options| {
+        options.settings.steering = crate::QueueMode::All;
+    })
+    .await;
+    let session = rig.session.clone();
+    let run = tokio::spawn(async move { session.prompt("go").await });
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    rig.session.steer("first").await.unwrap();
+    rig.session.steer("second").await.unwrap();
+    let Prompted::Ran(report) = run.await.unwrap().unwrap() else {
+        panic!("queued")
+    };
+    assert_eq!((report.end, report.requests), (RunEnd::Completed, 2));
+    assert!(Told(rig.events()).end().mid_turn);
+    let context = rig.context();
+    let at = |text: &str| context.iter().position(|line| line == text);
+    assert!(at("user: first") < at("user: second"), "{context:?}");
+    assert!(at("user: second") < at("assistant: done"), "{context:?}");
+    assert_eq!(rig.session.state().pending_message_count, 0);
+}
+
+struct Forbids;
+
+#[async_trait]
+impl Hooks for Forbids {
+    fn path(&self) -> &'static str {
+        "forbids"
+    }
+
+    fn events(&self) -> &[HookEvent] {
+        &[HookEvent::SessionBeforeCompact]
+    }
+
+    async fn session_before_compact(
+        &self,
+        _: &BeforeCompactEvent<'_>,
+        _: &HookContext,
+    ) -> Result<BeforeCompactAnswer, HookError> {
+        Ok(BeforeCompactAnswer {
+            cancel: true,
+            ..BeforeCompactAnswer::default()
+        })
+    }
+}
+
+/// G: "hook cancel -> run goes on". The end has the shape of a cancel (10.3).
+#[tokio::test(start_paused = true)]
+async fn g_a_hook_that_forbids_it_does_not_stop_the_run() {
+    let mut rig = filling(60_000, vec![call(), done()], |options| {
+        options.hooks = HookRunner::new(vec![Arc::new(Forbids)]);
+    })
+    .await;
+    let (report, told) = rig.run("go").await;
+    assert_eq!((report.end, report.requests), (RunEnd::Completed, 2));
+    let first = told.ends()[0];
+    assert_ended(first, Reason::Threshold, OperationOutcome::Cancelled);
+    assert!(first.aborted && first.error_message.is_none());
+    assert_eq!(rig.compactions(), 0);
+}
+
+/// D16: a cancel stops the run.
+#[tokio::test(start_paused = true)]
+async fn g_a_cancelled_compaction_stops_the_run() {
+    let rig = Play::turns([call()])
+        .summaries([Script::hang()])
+        .rig_with(|options| options.tools = vec![Arc::new(Fills(60_000, AfterTool::Continue))])
+        .filled(20, 2_000)
+        .await;
+    let session = rig.session.clone();
+    let run = tokio::spawn(async move { session.prompt("go").await });
+    rig.until_compacting().await;
+    assert!(rig.session.abort_compaction());
+    let Prompted::Ran(report) = run.await.unwrap().unwrap() else {
+        panic!("queued")
+    };
+    assert_eq!((report.end, report.requests), (RunEnd::Cancelled, 1));
+    assert_eq!(rig.compactions(), 0);
+}
+
+/// D16: below the hard window a failure sends the request all the same; above it, it does not.
+#[tokio::test(start_paused = true)]
+async fn a_a_failed_plan_stops_the_run_only_over_the_hard_window() {
+    let auth = || Script::failure(ErrorClass::Auth, "no key");
+    for (words, requests, end) in [(60_000, 2, RunEnd::Completed), (90_000, 1, RunEnd::Failed)] {
+        let mut rig = Play::turns([call(), done()])
+            .summaries((0..6).map(|_| auth()))
+            .rig_with(|options| {
+                options.tools = vec![Arc::new(Fills(words, AfterTool::Continue))];
+                options.settings.compaction.fallback = Fallback::None;
+            })
+            .filled(20, 2_000)
+            .await;
+        let (report, told) = rig.run("go").await;
+        assert_eq!((report.end, report.requests), (end, requests), "{words}");
+        let first = told.ends()[0];
+        assert_ended(first, Reason::Threshold, OperationOutcome::Failed);
+        assert!(first.mid_turn);
+        if end == RunEnd::Failed {
+            let text = report.error.unwrap();
+            assert!(
+                text.starts_with("Post-tool context compaction failed before the next provider request: "),
+                "{text}"
+            );
+        }
+    }
+}
+
+/// A: "terminating batch -> none"; G: "`yield` -> no maintenance".
+#[tokio::test(start_paused = true)]
+async fn a_a_tool_that_ends_the_run_leaves_nothing_to_maintain() {
+    let mut rig = Play::turns([Script::tool_use("c1", "fill", "{}", used(180_000))])
+        .rig_with(|options| options.tools = vec![Arc::new(Fills(5, AfterTool::EndRun))])
+        .filled(20, 2_000)
+        .await;
+    let (report, told) = rig.run("go").await;
+    assert_eq!((report.end, report.requests), (RunEnd::Completed, 1));
+    assert_eq!(told.ends().len(), 0);
+}
+
+/// G: a handoff never interrupts a run.
+#[tokio::test(start_paused = true)]
+async fn g_between_two_requests_a_handoff_is_a_summary() {
+    let mut rig = filling(60_000, vec![call(), done()], |options| {
+        options.settings.compaction.strategy = Strategy::Handoff;
+    })
+    .await;
+    let (report, told) = rig.run("go").await;
+    assert_eq!((report.end, report.requests), (RunEnd::Completed, 2));
+    assert_summarised(told.end(), Reason::Threshold);
+}
