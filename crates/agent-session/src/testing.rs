@@ -130,7 +130,7 @@ impl Rig {
 
     /// Waits until a compaction is being written.
     pub(crate) async fn until_compacting(&self) {
-        for _ in 0..50 {
+        for _ in 0..300 {
             if self.session.state().is_compacting {
                 return;
             }
