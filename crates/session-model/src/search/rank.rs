@@ -112,6 +112,20 @@ impl<'q> Ranking<'q> {
             let Some(candidate) = scan.candidates.get(at) else {
                 break;
             };
+            let at_best = Found {
+                source,
+                document: candidate.document,
+                score: bound,
+            };
+            // Of equal bounds the newest comes first, so what follows cannot do better either.
+            if self.is_full()
+                && self
+                    .best
+                    .last()
+                    .is_some_and(|worst| worst.order(&at_best).is_lt())
+            {
+                break;
+            }
             let Some(text) = text(candidate.document) else {
                 continue;
             };
@@ -125,6 +139,10 @@ impl<'q> Ranking<'q> {
                 });
             }
         }
+    }
+
+    fn is_full(&self) -> bool {
+        self.best.len() >= self.limit
     }
 
     pub(super) fn weights(&self) -> &[f64] {
@@ -146,8 +164,8 @@ impl<'q> Ranking<'q> {
         match scan.candidates.get(at) {
             None => 0.0,
             Some(candidate) if candidate.counted == Counted::Unknown => f64::INFINITY,
-            // Rounding must not put a bound below what it bounds.
-            Some(candidate) => self.score(scan.counts(at), candidate.len) * (1.0 + 1e-9),
+            // The same arithmetic as the score, so equal counts give equal numbers and fewer give a lower one.
+            Some(candidate) => self.score(scan.counts(at), candidate.len),
         }
     }
 
