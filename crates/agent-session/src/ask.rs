@@ -6,8 +6,8 @@ use foldline_llm_client::{LlmError, LlmEvent, ReplaySafety};
 use foldline_session_model::fold::Context;
 use foldline_session_model::llm::{TrailingCalls, Wrappers};
 use foldline_session_model::model_call::{
-    AssistantBlock, CacheHint, ErrorClass, InputBlock, LlmReply, LlmRequest, MessageContent, Origin, RawJson,
-    RequestMessage, StopReason, ToolCall, ToolChoice, TransientCause, Usage,
+    AssistantBlock, CacheHint, ErrorClass, InputBlock, LlmReply, LlmRequest, MessageContent, ModelProfile,
+    Origin, RawJson, RequestMessage, StopReason, ToolCall, ToolChoice, TransientCause, Usage,
 };
 use foldline_session_model::{EntryId, Tokens};
 use futures::StreamExt as _;
@@ -19,6 +19,7 @@ use crate::event::{Delta, Event};
 use crate::hooks::{ContextEvent, HookEvent};
 use crate::journal::{CommitError, now_ms};
 use crate::message;
+use crate::shared::within_grace;
 
 /// What stands in the place of a picture that a provider refused, or for which a request has no room.
 const NO_PICTURE: &str = "[A picture was left out here: the provider did not take it.]";
@@ -56,7 +57,6 @@ impl Core {
             Err(error) => return Ok(Answer::Impossible(error.to_string())),
         };
         let shown = std::sync::atomic::AtomicBool::new(false);
-        self.shared.emit(Event::MessageStart { role: "assistant" });
         let outcome = {
             let context = match context(&log, self.options.profile) {
                 Ok(context) => context,
@@ -108,14 +108,17 @@ impl Core {
                     assistant_message_event: delta,
                 });
             };
-            match model.stream(&request, cancel.clone()).await {
+            self.shared.emit(Event::MessageStart { role: "assistant" });
+            let opened = within_grace(cancel, model.stream(&request, cancel.clone())).await;
+            match opened.unwrap_or_else(|| Err(LlmError::cancelled())) {
                 Err(error) => Err(error),
                 Ok(mut events) => loop {
-                    match events.next().await {
-                        Some(Ok(LlmEvent::End(reply))) => break checked(*reply),
-                        Some(Ok(event)) => emit(&event),
-                        Some(Err(error)) => break Err(error),
-                        None => {
+                    match within_grace(cancel, events.next()).await {
+                        None => break Err(LlmError::cancelled()),
+                        Some(Some(Ok(LlmEvent::End(reply)))) => break checked(*reply),
+                        Some(Some(Ok(event))) => emit(&event),
+                        Some(Some(Err(error))) => break Err(error),
+                        Some(None) => {
                             break Err(LlmError::new(
                                 ErrorClass::Transient(TransientCause::StreamEnded),
                                 "the stream ended without an end",
@@ -130,18 +133,9 @@ impl Core {
         let profile = model.profile();
         match outcome {
             Ok(reply) => {
-                let entry = self
-                    .append(message::assistant(&reply, profile, None, now_ms()))
-                    .await?;
-                self.live.last_failure = None;
                 let text = reply.text();
-                self.shared.emit(Event::MessageEnd {
-                    role: "assistant",
-                    entry_id: entry.clone(),
-                    text: text.clone(),
-                    usage: Some(reply.usage),
-                    error_message: None,
-                });
+                let entry = self.record_answer(&reply, profile, None).await?;
+                self.live.last_failure = None;
                 let calls = reply.blocks.into_iter().filter_map(|block| match block {
                     AssistantBlock::ToolCall(call) => Some(call),
                     _ => None,
@@ -175,15 +169,7 @@ impl Core {
                     ReplaySafety::Safe
                 };
                 let text = error.to_string();
-                let draft = message::assistant(&reply, profile, Some(&text), now_ms());
-                let entry = self.append(draft).await?;
-                self.shared.emit(Event::MessageEnd {
-                    role: "assistant",
-                    entry_id: entry.clone(),
-                    text: reply.text(),
-                    usage: Some(reply.usage),
-                    error_message: Some(text),
-                });
+                let entry = self.record_answer(&reply, profile, Some(text)).await?;
                 if error.class == ErrorClass::Cancelled {
                     return Ok(Answer::Cancelled);
                 }
@@ -197,6 +183,28 @@ impl Core {
                 Ok(Answer::Failed { error, replay })
             }
         }
+    }
+
+    /// Puts what the model said into the session, whole or broken off, and tells its end.
+    async fn record_answer(
+        &mut self,
+        reply: &LlmReply,
+        profile: &ModelProfile,
+        failure: Option<String>,
+    ) -> Result<EntryId, CommitError> {
+        let draft = message::assistant(reply, profile, failure.as_deref(), now_ms());
+        let written = self.append(draft).await;
+        self.shared.emit(Event::MessageEnd {
+            role: "assistant",
+            entry_id: written.as_ref().ok().cloned(),
+            text: reply.text(),
+            usage: Some(reply.usage),
+            error_message: match &written {
+                Ok(_) => failure,
+                Err(error) => Some(error.to_string()),
+            },
+        });
+        written
     }
 
     /// The system text of the next request.

@@ -33,6 +33,8 @@ use crate::event::{
 };
 use crate::hooks::SessionCompactEvent;
 use crate::journal::{CommitError, Group, Pending, PlannedFor};
+use crate::patience::watched;
+use crate::queue::Queued;
 use crate::shared::{Lease, Part};
 use crate::state_lines;
 
@@ -207,6 +209,9 @@ struct Record<'r> {
     tokens_after: Tokens,
     #[serde(skip_serializing_if = "Option::is_none")]
     cached_tokens: Option<Tokens>,
+    /// Messages that wait, so that a resume from here on finds them.
+    #[serde(skip_serializing_if = "<[Queued]>::is_empty")]
+    waiting: &'r [Queued],
 }
 
 impl Core {
@@ -330,7 +335,7 @@ impl Core {
     ) -> Result<Planned, NotPlanned> {
         let mut ground = self.ground(order)?;
         let models = if planner == Planner::Model {
-            self.candidates()
+            watched(self.candidates())
         } else {
             Vec::new()
         };
@@ -459,6 +464,9 @@ impl Core {
         failures: Vec<String>,
         started: Instant,
     ) -> Result<CompactionResult, NotPlanned> {
+        let shared = Arc::clone(&self.shared);
+        let books = shared.books().await;
+        let waiting: Vec<Queued> = shared.queues().all().cloned().collect();
         let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let record = Record {
             reason: reason_name::name(order.reason),
@@ -471,6 +479,7 @@ impl Core {
             tokens_before: planned.tokens_before,
             tokens_after: planned.tokens_after,
             cached_tokens: self.cached_tokens(),
+            waiting: &waiting,
         };
         planned.draft.details = with_member(&planned.draft.details, "foldline", &record);
         let group = Group {
@@ -483,9 +492,8 @@ impl Core {
             CommitError::Moved => NotPlanned::Skipped(error.to_string()),
             error => NotPlanned::Failed(error.to_string()),
         })?;
-        if let Err(error) = self.restate_queues().await {
-            return Err(NotPlanned::Failed(error.to_string()));
-        }
+        drop(books);
+        self.forget_replaced().await;
         let entry_id = committed
             .ids
             .into_iter()

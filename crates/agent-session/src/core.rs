@@ -363,10 +363,22 @@ impl Core {
         Ok(())
     }
 
+    /// Lets go of what the newest compaction replaced.
+    pub(crate) async fn forget_replaced(&mut self) {
+        let journal = self.shared.journal();
+        match journal.reload_tail(self.options.profile).await {
+            Ok(Some(log)) => self.log = Arc::new(log),
+            Ok(None) => {}
+            // The longer log is as good.
+            Err(error) => tracing::warn!(%error, "the end of the session could not be read again"),
+        }
+    }
+
     /// Writes entries and takes them in.
     pub(crate) async fn commit(&mut self, group: Group) -> Result<Committed, CommitError> {
         let journal = self.shared.journal();
         let committed = journal.commit(&self.log, group).await?;
+        self.shared.tell_retries(&committed);
         if let Err(error) = self.absorb() {
             tracing::error!(%error, "the session could not be read again after a commit");
         }
@@ -388,6 +400,8 @@ impl Core {
 
     /// Says again which messages wait, so that a resume which reads the end of the file only finds them.
     pub(crate) async fn restate_queues(&mut self) -> Result<(), CommitError> {
+        let shared = Arc::clone(&self.shared);
+        let _books = shared.books().await;
         let waiting: Vec<_> = self.shared.queues().all().cloned().collect();
         if waiting.is_empty() {
             return Ok(());

@@ -46,12 +46,13 @@ pub enum Event {
         /// What came.
         assistant_message_event: Delta,
     },
-    /// A message is whole and in the session.
+    /// A message is whole and in the session, or lost, and why.
     MessageEnd {
         /// Whose it is.
         role: &'static str,
-        /// Its entry.
-        entry_id: EntryId,
+        /// Its entry; none if it could not be written.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        entry_id: Option<EntryId>,
         /// Its text, without thinking.
         text: String,
         /// What it cost, if a model wrote it.

@@ -28,6 +28,7 @@ use crate::core::{Core, Live, context};
 use crate::event::{Event, OperationOutcome};
 use crate::hooks::SessionSwitchEvent;
 use crate::journal::{Journal, now_text};
+use crate::queue::{dequeued_entry, queued_entry};
 use crate::session::{AgentSession, SessionError};
 use crate::shared::{Lease, OperationKind, Part};
 use crate::state_lines;
@@ -82,10 +83,9 @@ impl AgentSession {
         let lease = self.begin_handoff()?;
         let core = self.core();
         self.in_task(async move {
-            let mut core = core.lock().await;
+            let mut core = core.lock_owned().await;
             let done = core.hand_off(&lease, &options).await;
-            drop(core);
-            drop(lease);
+            Self::release(core, lease);
             done
         })
         .await
@@ -99,13 +99,12 @@ impl AgentSession {
         let lease = self.begin_handoff()?;
         let core = self.core();
         self.in_task(async move {
-            let mut core = core.lock().await;
+            let mut core = core.lock_owned().await;
             let part = lease.part(Part::Handoff);
             let token = part.token.clone();
             let document = core.document(&options, &token).await;
             drop(part);
-            drop(core);
-            drop(lease);
+            Self::release(core, lease);
             document
         })
         .await
@@ -359,6 +358,13 @@ impl Core {
             inert(&document.text)
         );
         drafts.push(EntryDraft::custom_message(HANDOFF, &content, Display::Shown));
+        // What waits goes along: it was accepted (R09). The old file says that it left.
+        let shared = Arc::clone(&self.shared);
+        let _books = shared.books().await;
+        let waiting: Vec<_> = shared.queues().all().cloned().collect();
+        if !waiting.is_empty() {
+            drafts.push(queued_entry(&waiting));
+        }
         let store = Arc::clone(self.shared.journal().store());
         let target = path.clone();
         let created =
@@ -377,6 +383,11 @@ impl Core {
             return Err(CANCELLED);
         }
         // One step: from here on the session is the new one.
+        if !waiting.is_empty()
+            && let Err(error) = self.append(dequeued_entry(&waiting)).await
+        {
+            tracing::warn!(%error, "the old session does not say that its waiting messages left");
+        }
         self.shared.switch_to(journal, &log);
         self.log = Arc::new(log);
         self.live = Live::new();

@@ -15,7 +15,8 @@ use foldline_session_store::{
     AppendError, BackupError, CreateError, Expected, OpenError, OpenOptions, Owner, ReadError, ResumeError,
     RewriteError, SessionStore, SessionWriter, Stamp,
 };
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxBuildHasher, FxHashSet};
+use std::hash::BuildHasher as _;
 
 /// Why nothing was written. The session is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +58,9 @@ impl CommitError {
         matches!(
             self,
             Self::Open(OpenError::SessionBusy { .. } | OpenError::Io { .. })
-                | Self::Append(AppendError::Io { .. } | AppendError::NotDurable { .. })
+                | Self::Append(
+                    AppendError::Io { .. } | AppendError::NotDurable { .. } | AppendError::DiskFull { .. }
+                )
         )
     }
 }
@@ -141,6 +144,8 @@ pub(crate) enum PlannedFor {
 pub(crate) struct Committed {
     pub(crate) ids: Vec<EntryId>,
     pub(crate) backup: Option<PathBuf>,
+    /// Why the first tries failed, if any did.
+    pub(crate) refused_before: Option<String>,
 }
 
 /// The writing side of one session.
@@ -148,7 +153,17 @@ pub(crate) struct Committed {
 pub(crate) struct Journal {
     store: Arc<dyn SessionStore>,
     path: PathBuf,
+    keeps: Keeps,
     state: Mutex<State>,
+}
+
+/// How much of a session is kept in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keeps {
+    /// What the context needs.
+    Tail,
+    /// All of it, for whoever looks at its tree.
+    Whole,
 }
 
 #[derive(Debug)]
@@ -159,15 +174,24 @@ struct State {
     /// The last entry that is not mere bookkeeping of ours.
     content_leaf: Option<EntryId>,
     migration: Migration,
-    extent: Extent,
     /// Lines that are in the file and not yet in the log in memory.
     fresh: Vec<String>,
-    /// The ids of the session, if all of it was read.
-    known: FxHashSet<Box<str>>,
+    taken: Taken,
 }
 
-/// How often a commit is tried again that may succeed in a moment.
+/// Which ids are taken.
+#[derive(Debug)]
+enum Taken {
+    /// Those with these hashes.
+    Hashes(FxHashSet<u64>),
+    /// Nobody knows: the beginning of the file was not read.
+    Unknown,
+}
+
+/// How often a commit is tried that may succeed in a moment.
 const TRIES: u32 = 4;
+/// The wait before the second try; each further one is four times as long.
+const FIRST_WAIT: Duration = Duration::from_millis(10);
 
 impl Journal {
     /// Opens a session: its end, or all of it where that is needed.
@@ -178,7 +202,13 @@ impl Journal {
     ) -> Result<(Self, SessionLog), LoadSessionError> {
         let resumed = store.reader(path)?.resume(profile)?;
         Ok((
-            Self::over(store, path.to_path_buf(), &resumed.log, resumed.stamp),
+            Self::over(
+                store,
+                path.to_path_buf(),
+                Keeps::Tail,
+                &resumed.log,
+                resumed.stamp,
+            ),
             resumed.log,
         ))
     }
@@ -192,7 +222,10 @@ impl Journal {
         let stamp = snapshot.stamp();
         let bytes: Vec<u8> = snapshot.into();
         let log = SessionLog::load(bytes, Trust::Validated)?;
-        Ok((Self::over(store, path.to_path_buf(), &log, stamp), log))
+        Ok((
+            Self::over(store, path.to_path_buf(), Keeps::Whole, &log, stamp),
+            log,
+        ))
     }
 
     /// Writes a new session of these entries.
@@ -218,22 +251,31 @@ impl Journal {
         }
         let stamp = store.create(path, &mut lines_of(text.as_bytes()))?;
         let log = SessionLog::load(text.into_bytes(), Trust::Validated)?;
-        Ok((Self::over(store, path.to_path_buf(), &log, stamp), log))
+        Ok((
+            Self::over(store, path.to_path_buf(), Keeps::Tail, &log, stamp),
+            log,
+        ))
     }
 
-    fn over(store: Arc<dyn SessionStore>, path: PathBuf, log: &SessionLog, stamp: Stamp) -> Self {
+    fn over(
+        store: Arc<dyn SessionStore>,
+        path: PathBuf,
+        keeps: Keeps,
+        log: &SessionLog,
+        stamp: Stamp,
+    ) -> Self {
         let leaf = log.leaf().map(|ix| log.entry_id(ix));
         Self {
             store,
             path,
+            keeps,
             state: Mutex::new(State {
                 stamp,
                 content_leaf: leaf.clone(),
                 leaf,
                 migration: log.disk_form().migration,
-                extent: log.extent(),
                 fresh: Vec::new(),
-                known: known_ids(log),
+                taken: Taken::of(log),
             }),
         }
     }
@@ -275,61 +317,92 @@ impl Journal {
         state.content_leaf.clone_from(&leaf);
         state.leaf = leaf;
         state.migration = log.disk_form().migration;
-        state.extent = log.extent();
         state.fresh.clear();
-        state.known = known_ids(&log);
+        state.taken = Taken::of(&log);
         Ok(log)
     }
 
-    /// Writes entries: all of them, or none. Blocks; see [`commit`](Self::commit).
+    /// Reads the end of the session again that the context needs, so that what a compaction replaced leaves the memory.
+    /// `None`: it stays, because all of it is wanted, or because the file is not as this journal left it.
     ///
-    /// `log` is only read to bring an old file into today's form.
-    #[allow(clippy::disallowed_methods, reason = "runs on a thread of its own")]
-    pub(crate) fn commit_now(
-        &self,
-        log: Option<&SessionLog>,
-        group: &Group,
-    ) -> Result<Committed, CommitError> {
-        let mut wait = Duration::from_millis(10);
-        for _ in 1..TRIES {
-            match self.try_commit(log, group) {
-                Err(error) if error.may_pass() => {
-                    tracing::warn!(%error, "a commit is tried again");
-                    std::thread::sleep(wait);
-                    wait *= 4;
-                }
-                outcome => return outcome,
-            }
+    /// # Errors
+    /// The file cannot be read; nothing has changed then.
+    pub(crate) async fn reload_tail(
+        self: &Arc<Self>,
+        profile: Profile,
+    ) -> Result<Option<SessionLog>, LoadSessionError> {
+        if self.keeps == Keeps::Whole {
+            return Ok(None);
         }
-        self.try_commit(log, group)
+        let journal = Arc::clone(self);
+        let read = tokio::task::spawn_blocking(move || {
+            // Held meanwhile, so that nothing is written that the new log would lack.
+            let mut state = journal.state();
+            let resumed = journal.store.reader(&journal.path)?.resume(profile)?;
+            if resumed.stamp != state.stamp {
+                return Ok(None);
+            }
+            state.fresh.clear();
+            Ok(Some(resumed.log))
+        });
+        read.await
+            .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
     }
 
-    /// Writes entries without holding up the runtime. A commit that has begun is finished, whoever waits for it.
+    /// Writes entries, all of them or none, without holding up the runtime. What may pass in a moment is tried again.
+    ///
+    /// `log` is only read to bring an old file into today's form.
     pub(crate) async fn commit(
         self: &Arc<Self>,
         log: &Arc<SessionLog>,
         group: Group,
     ) -> Result<Committed, CommitError> {
-        let (journal, log) = (Arc::clone(self), Arc::clone(log));
-        tokio::task::spawn_blocking(move || journal.commit_now(Some(&log), &group))
+        let log = Arc::clone(log);
+        self.try_often(group, move |journal, group| journal.try_commit(Some(&log), group))
             .await
-            .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
     }
 
-    /// Writes bookkeeping entries, for whoever does not hold the log: the session has today's form already, or an
-    /// operation that holds the log has to bring it there first.
+    /// Writes bookkeeping entries, for whoever does not hold the log: it is read if the session has to be brought into
+    /// today's form first.
     pub(crate) async fn commit_books(self: &Arc<Self>, group: Group) -> Result<Committed, CommitError> {
-        let journal = Arc::clone(self);
-        tokio::task::spawn_blocking(move || {
+        self.try_often(group, |journal, group| {
             let migrated = journal.state().migration == Migration::NotNeeded;
             let log = if migrated { None } else { journal.load().ok() };
-            match log {
-                Some(log) => journal.commit_now(Some(&log), &group),
-                None => journal.commit_now(None, &group),
-            }
+            journal.try_commit(log.as_ref(), group)
         })
         .await
-        .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+    }
+
+    /// Each try runs on a thread of its own, and one that has begun is finished, whoever waits for it.
+    async fn try_often(
+        self: &Arc<Self>,
+        group: Group,
+        commit: impl Fn(&Self, &Group) -> Result<Committed, CommitError> + Send + Sync + 'static,
+    ) -> Result<Committed, CommitError> {
+        let work = Arc::new((group, commit));
+        let mut wait = FIRST_WAIT;
+        let mut refused_before = None;
+        for tries_left in (0..TRIES).rev() {
+            let (journal, work) = (Arc::clone(self), Arc::clone(&work));
+            let outcome = tokio::task::spawn_blocking(move || work.1(&journal, &work.0))
+                .await
+                .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+            match outcome {
+                Err(error) if tries_left > 0 && error.may_pass() => {
+                    tracing::warn!(%error, "a commit is tried again");
+                    refused_before.get_or_insert_with(|| error.to_string());
+                    tokio::time::sleep(wait).await;
+                    wait *= 4;
+                }
+                outcome => {
+                    return outcome.map(|committed| Committed {
+                        refused_before,
+                        ..committed
+                    });
+                }
+            }
+        }
+        Err(CommitError::Moved)
     }
 
     fn load(&self) -> Result<SessionLog, LoadSessionError> {
@@ -352,7 +425,7 @@ impl Journal {
         let mut ids: Vec<EntryId> = Vec::with_capacity(group.entries.len());
         let mut lines = Vec::with_capacity(group.entries.len());
         for pending in &group.entries {
-            let id = new_id(&state, &ids);
+            let id = state.taken.fresh(&ids);
             let parent = match &pending.under {
                 Under::Leaf => before,
                 Under::Entry(parent) => parent.clone(),
@@ -392,8 +465,12 @@ impl Journal {
         }
         state.leaf = before;
         state.fresh.extend(lines);
-        state.known.extend(ids.iter().map(|id| Box::from(id.as_str())));
-        Ok(Committed { ids, backup })
+        state.taken.add(&ids);
+        Ok(Committed {
+            ids,
+            backup,
+            refused_before: None,
+        })
     }
 
     fn writer(&self, stamp: Stamp) -> Result<SessionWriter, OpenError> {
@@ -412,19 +489,33 @@ impl Journal {
     }
 }
 
-/// An id that no entry has. Of a file whose beginning was not read, longer ones make sure.
-fn new_id(state: &State, group: &[EntryId]) -> EntryId {
-    if state.extent != Extent::Whole {
-        return EntryId::from(uuid::Uuid::now_v7().simple().to_string());
+impl Taken {
+    fn of(log: &SessionLog) -> Self {
+        match log.extent() {
+            Extent::Whole => Self::Hashes(log.entries().map(|ix| hash(log.id(ix))).collect()),
+            Extent::Tail { .. } => Self::Unknown,
+        }
     }
-    fresh_id(|id| state.known.contains(id) || group.iter().any(|own| own.as_str() == id))
+
+    fn add(&mut self, ids: &[EntryId]) {
+        if let Self::Hashes(hashes) = self {
+            hashes.extend(ids.iter().map(|id| hash(id.as_str())));
+        }
+    }
+
+    /// An id that no entry has. Where that cannot be known, longer ones make sure.
+    fn fresh(&self, group: &[EntryId]) -> EntryId {
+        match self {
+            Self::Hashes(hashes) => {
+                fresh_id(|id| hashes.contains(&hash(id)) || group.iter().any(|own| own.as_str() == id))
+            }
+            Self::Unknown => EntryId::from(uuid::Uuid::now_v7().simple().to_string()),
+        }
+    }
 }
 
-fn known_ids(log: &SessionLog) -> FxHashSet<Box<str>> {
-    match log.extent() {
-        Extent::Whole => log.entries().map(|ix| Box::from(log.id(ix))).collect(),
-        Extent::Tail { .. } => FxHashSet::default(),
-    }
+fn hash(id: &str) -> u64 {
+    FxBuildHasher.hash_one(id)
 }
 
 /// The lines of a text that a file is made of; blank ones are left out.

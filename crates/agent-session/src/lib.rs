@@ -11,6 +11,7 @@ mod journal;
 mod maintenance;
 mod message;
 mod navigate;
+mod patience;
 mod queue;
 pub mod retry;
 mod run;

@@ -466,6 +466,10 @@ impl Core {
             ..Order::automatic(due.reason, due.urgency)
         };
         let ended = self.compact(lease, order).await;
+        // What is about to be sent was part of what the attempt was about.
+        if let Some(quiet_at) = &mut self.live.quiet_at {
+            *quiet_at += pending;
+        }
         let follow = self.follow(due, &ended, pending);
         let takeover = lease.takeover();
         let Ended {
@@ -478,7 +482,10 @@ impl Core {
             end.continuation_skip_reason = stopped.skip_reason().filter(|_| came == Came::Committed);
         }
         end.manual_takeover_pending = takeover;
-        let unresolved = due.reason == Reason::Overflow && matches!(came, Came::Failed | Came::Skipped);
+        // Before a prompt its request is sent all the same, and tells whether the overflow stays.
+        let unresolved = boundary == Boundary::AfterRun
+            && due.reason == Reason::Overflow
+            && matches!(came, Came::Failed | Came::Skipped);
         if unresolved {
             end.unresolved_overflow = true;
             let sizes = self.sizes();

@@ -109,10 +109,9 @@ impl AgentSession {
         let core = self.core();
         let target = target.to_owned();
         self.in_task(async move {
-            let mut core = core.lock().await;
+            let mut core = core.lock_owned().await;
             let moved = core.navigate(&lease, &target, options).await;
-            drop(core);
-            drop(lease);
+            Self::release(core, lease);
             moved
         })
         .await

@@ -63,11 +63,25 @@ pub(crate) struct Queues {
     pub(crate) steer_mode: QueueMode,
     pub(crate) follow_up_mode: QueueMode,
     pub(crate) paused: bool,
+    /// A prompt among them was accepted on the promise that it runs after the operation in progress.
+    pub(crate) prompted: bool,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Items<'i> {
     items: std::borrow::Cow<'i, [Queued]>,
+}
+
+/// What a compaction entry of ours says in its details about messages that wait.
+#[derive(Deserialize)]
+struct CompactionDetails {
+    foldline: CompactionRecord,
+}
+
+#[derive(Deserialize)]
+struct CompactionRecord {
+    #[serde(default)]
+    waiting: Vec<Queued>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -166,6 +180,15 @@ impl Queues {
                             }
                         }
                         _ => {}
+                    }
+                }
+                // A resume may read nothing from before a compaction, so that says again what waits.
+                EntryKind::Compaction => {
+                    if let Ok(EntryBody::Compaction(compaction)) = log.entry(ix).map(|entry| entry.body)
+                        && let Some(details) = compaction.details.as_deref()
+                        && let Ok(details) = serde_json::from_str::<CompactionDetails>(details.get())
+                    {
+                        found.extend(details.foldline.waiting);
                     }
                 }
                 EntryKind::Message => gone.extend(delivers(log.raw_line(ix))),

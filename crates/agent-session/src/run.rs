@@ -119,13 +119,48 @@ struct Driving {
     requests: u32,
     /// Messages of hooks that follow the prompt.
     extra: Vec<EntryDraft>,
+    /// What the run began with.
+    prompt: PromptState,
+}
+
+/// Where the prompt of a run is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PromptState {
+    /// In the session, or there is none that is not there.
+    Written,
+    /// With its caller only.
+    NotWritten,
+}
+
+/// Whether a request follows an answer of the same pass.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AfterAnswer {
+    Yes,
+    No,
+}
+
+/// A request and what followed from it.
+enum Turned {
+    /// The pass ends with it.
+    Ends(Ran),
+    /// An answer, and the results of its calls.
+    Answered { calls: usize, results: AfterCalls },
 }
 
 impl Core {
     /// Runs the agent until nothing is left to do.
-    pub(crate) async fn drive(&mut self, lease: &Lease, start: Start) -> RunReport {
+    ///
+    /// # Errors
+    /// The prompt that it was to begin with could not be written: it is not in the session. What goes wrong later is in
+    /// the report.
+    pub(crate) async fn drive(&mut self, lease: &Lease, start: Start) -> Result<RunReport, CommitError> {
         self.shared.emit(Event::AgentStart);
+        let mut not_accepted = None;
         let mut driving = Driving {
+            prompt: match &start {
+                Start::Prompt(_) => PromptState::NotWritten,
+                Start::Continue | Start::Queue => PromptState::Written,
+            },
             retries: 0,
             retrying: false,
             media: Media::Whole,
@@ -142,6 +177,9 @@ impl Core {
                     Some("session"),
                     format!("The session could not be written: {text}"),
                 );
+                if driving.prompt == PromptState::NotWritten {
+                    not_accepted = Some(error);
+                }
                 (RunEnd::Failed, Some(text))
             }
         };
@@ -165,11 +203,14 @@ impl Core {
             .agent_settled(&cx, || AgentSettledEvent {})
             .await;
         self.shared.emit(Event::AgentSettled);
-        RunReport {
-            end,
-            answer: driving.answer,
-            error,
-            requests: driving.requests,
+        match not_accepted {
+            Some(error) => Err(error),
+            None => Ok(RunReport {
+                end,
+                answer: driving.answer,
+                error,
+                requests: driving.requests,
+            }),
         }
     }
 
@@ -182,7 +223,11 @@ impl Core {
         let mut inputs = match start {
             Start::Prompt(blocks) => vec![Input::user(blocks)],
             Start::Continue => Vec::new(),
-            Start::Queue => self.waiting(),
+            Start::Queue => match self.waiting() {
+                // They were taken back meanwhile.
+                waiting if waiting.is_empty() => return Ok((RunEnd::Completed, None)),
+                waiting => waiting,
+            },
         };
         self.new_turn(&inputs);
         self.before_prompt(lease, &inputs).await;
@@ -277,75 +322,25 @@ impl Core {
         mut inputs: Vec<Input>,
         driving: &mut Driving,
     ) -> Result<Ran, CommitError> {
-        let mut responded = false;
+        let mut after_answer = AfterAnswer::No;
         let mut turn_index = 0;
         loop {
             self.shared.emit(Event::TurnStart { turn_index });
-            let steered = responded && inputs.iter().any(|input| input.speaker == Speaker::User);
-            if steered {
-                self.new_turn(&inputs);
-            }
-            for input in inputs.drain(..) {
-                self.deliver(input).await?;
-            }
-            for draft in std::mem::take(&mut driving.extra) {
-                self.append(draft).await?;
-            }
-            if lease.is_cancelled() {
-                return Ok(Ran::Cancelled);
-            }
-            if responded {
-                match self
-                    .maintain(lease, Boundary::BetweenRequests, Tokens::ZERO)
-                    .await
-                {
-                    Maintained::Stop(text) => return Ok(Ran::Refused(text)),
-                    Maintained::Cancelled => return Ok(Ran::Cancelled),
-                    Maintained::Nothing | Maintained::Compacted(_) => {}
-                }
-            }
-            driving.requests += 1;
-            let answer = self.ask(&lease.cancel).await?;
-            let (calls, results) = match answer {
-                Answer::Impossible(text) => return Ok(Ran::Refused(text)),
-                Answer::Cancelled => {
-                    self.shared.emit(Event::TurnEnd {
-                        turn_index,
-                        tool_results: 0,
-                    });
-                    return Ok(Ran::Cancelled);
-                }
-                Answer::Failed { error, replay } => {
-                    self.shared.emit(Event::TurnEnd {
-                        turn_index,
-                        tool_results: 0,
-                    });
-                    return Ok(Ran::Failed { error, replay });
-                }
-                Answer::Whole {
-                    entry,
-                    stop,
-                    calls,
-                    text,
-                    usage,
-                } => {
-                    driving.answer = Some(FinalAnswer {
-                        entry_id: entry,
-                        text,
-                        stop,
-                        usage,
-                    });
-                    self.end_retry(driving, true, None);
-                    driving.retries = 0;
-                    let results = self.run_calls(&calls, &lease.cancel).await?;
-                    (calls.len(), results)
-                }
-            };
-            responded = true;
+            let turned = self
+                .turn(lease, std::mem::take(&mut inputs), after_answer, driving)
+                .await;
             self.shared.emit(Event::TurnEnd {
                 turn_index,
-                tool_results: calls,
+                tool_results: match &turned {
+                    Ok(Turned::Answered { calls, .. }) => *calls,
+                    _ => 0,
+                },
             });
+            let (calls, results) = match turned? {
+                Turned::Ends(ran) => return Ok(ran),
+                Turned::Answered { calls, results } => (calls, results),
+            };
+            after_answer = AfterAnswer::Yes;
             if lease.is_cancelled() {
                 return Ok(Ran::Cancelled);
             }
@@ -361,19 +356,78 @@ impl Core {
         }
     }
 
+    /// One request with the messages before it and the results after it.
+    async fn turn(
+        &mut self,
+        lease: &Lease,
+        inputs: Vec<Input>,
+        after_answer: AfterAnswer,
+        driving: &mut Driving,
+    ) -> Result<Turned, CommitError> {
+        if after_answer == AfterAnswer::Yes {
+            self.new_turn(&inputs);
+        }
+        for input in inputs {
+            self.deliver(input).await?;
+            driving.prompt = PromptState::Written;
+        }
+        for draft in std::mem::take(&mut driving.extra) {
+            self.append(draft).await?;
+        }
+        if lease.is_cancelled() {
+            return Ok(Turned::Ends(Ran::Cancelled));
+        }
+        if after_answer == AfterAnswer::Yes {
+            match self
+                .maintain(lease, Boundary::BetweenRequests, Tokens::ZERO)
+                .await
+            {
+                Maintained::Stop(text) => return Ok(Turned::Ends(Ran::Refused(text))),
+                Maintained::Cancelled => return Ok(Turned::Ends(Ran::Cancelled)),
+                Maintained::Nothing | Maintained::Compacted(_) => {}
+            }
+        }
+        driving.requests += 1;
+        Ok(match self.ask(&lease.cancel).await? {
+            Answer::Impossible(text) => Turned::Ends(Ran::Refused(text)),
+            Answer::Cancelled => Turned::Ends(Ran::Cancelled),
+            Answer::Failed { error, replay } => Turned::Ends(Ran::Failed { error, replay }),
+            Answer::Whole {
+                entry,
+                stop,
+                calls,
+                text,
+                usage,
+            } => {
+                driving.answer = Some(FinalAnswer {
+                    entry_id: entry,
+                    text,
+                    stop,
+                    usage,
+                });
+                self.end_retry(driving, true, None);
+                let results = self.run_calls(&calls, &lease.cancel).await?;
+                Turned::Answered {
+                    calls: calls.len(),
+                    results,
+                }
+            }
+        })
+    }
+
     /// Puts a message into the session. From then on it does not wait any more.
     async fn deliver(&mut self, input: Input) -> Result<(), CommitError> {
         let role = input.speaker.role();
-        self.shared.emit(Event::MessageStart { role });
         let draft = message::input(input.speaker, &input.blocks, input.queued_id.as_deref(), now_ms());
         let entry_id = self.append(draft).await?;
         if let Some(id) = &input.queued_id {
             self.shared.queues().delivered(id);
             self.shared.emit_queues();
         }
+        self.shared.emit(Event::MessageStart { role });
         self.shared.emit(Event::MessageEnd {
             role,
-            entry_id,
+            entry_id: Some(entry_id),
             text: message::text_of(&input.blocks),
             usage: None,
             error_message: None,
@@ -498,6 +552,8 @@ impl Core {
                 final_error: if success { None } else { final_error },
             });
         }
+        // Whatever is asked next is another request.
+        driving.retries = 0;
     }
 
     pub(crate) fn fallback(&self) -> Fallback {
@@ -511,6 +567,12 @@ impl Core {
     /// Moves to the next model for the rest of the turn.
     pub(crate) fn next_model(&mut self, reason: &str) {
         let from = self.model_ref();
+        if self.live.fallback > 0 {
+            self.shared.emit(Event::ModelFallbackEnd {
+                success: false,
+                final_error: Some(reason.to_owned()),
+            });
+        }
         self.live.fallback += 1;
         self.shared.emit(Event::ModelFallbackStart {
             from: from.map(|model| model.to_string()).unwrap_or_default(),

@@ -1,11 +1,13 @@
 //! The door: what a host can ask of a session, and who may do what when (spec "Orchestrator and clients", 1.5, 6.2 and
 //! 10).
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+mod compacting;
+mod prompting;
+mod stopping;
 
-use foldline_compaction_core::decide::{Reason, Urgency};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
 use foldline_compaction_core::settings::Planner;
 use foldline_compaction_core::verbatim::Parameters;
 use foldline_llm_client::LanguageModel;
@@ -15,17 +17,16 @@ use foldline_session_model::{EntryDraft, EntryId, HeaderDraft, Tokens};
 use foldline_session_store::SessionStore;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use tokio::sync::OwnedMutexGuard;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::compaction::Order;
-use crate::continuation::Tail;
-use crate::core::{Core, SessionOptions, context};
-use crate::event::{CompactionAction, CompactionEnd, Event, NoticeLevel};
+use crate::core::{Core, SessionOptions};
+use crate::event::{CompactionAction, Event, NoticeLevel};
 use crate::journal::{CommitError, Journal, LoadSessionError};
-use crate::message::text_of;
-use crate::queue::{Delivery, Queued};
+use crate::queue::Delivery;
 use crate::run::{RunReport, Start};
-use crate::shared::{Lease, OperationKind, Part, Shared};
+use crate::shared::{Lease, OperationKind, Part, Shared, Waiting};
+use compacting::ManualCompaction;
 
 /// A session of an agent: the loop, and the maintenance that keeps its context healthy.
 ///
@@ -38,8 +39,6 @@ pub struct AgentSession {
     /// The compaction by hand that is running, for those who ask for one meanwhile.
     manual: Arc<Mutex<Option<ManualCompaction>>>,
 }
-
-type ManualCompaction = futures::future::Shared<BoxFuture<'static, Result<CompactionEnd, SessionError>>>;
 
 /// Why a session does not do what was asked.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -235,308 +234,6 @@ impl AgentSession {
         self.shared.events.subscribe()
     }
 
-    /// Says something to the model, and returns when nothing is left to do: retries, maintenance and continuations have
-    /// settled. While a compaction runs it is accepted and delivered after it.
-    ///
-    /// # Errors
-    /// [`SessionError`]; the prompt is then not in the session.
-    pub async fn prompt(&self, prompt: impl Into<Prompt>) -> Result<Prompted, SessionError> {
-        let prompt = prompt.into();
-        if text_of(&prompt.blocks).trim().is_empty()
-            && !prompt
-                .blocks
-                .iter()
-                .any(|block| matches!(block, InputBlock::Image(_)))
-        {
-            return Err(SessionError::EmptyPrompt);
-        }
-        let lease = match self.shared.begin(OperationKind::Run) {
-            Ok(lease) => lease,
-            Err(OperationKind::Run) => {
-                let delivery = prompt.while_running.ok_or(SessionError::AgentBusy)?;
-                self.enqueue(prompt.blocks, delivery).await?;
-                return self.queued_or_run().await;
-            }
-            Err(OperationKind::Handoff) => return Err(SessionError::HandoffInProgress),
-            Err(_) => {
-                self.enqueue(prompt.blocks, prompt.while_running.unwrap_or(Delivery::FollowUp))
-                    .await?;
-                return self.queued_or_run().await;
-            }
-        };
-        // What was accepted before comes first.
-        let start = if self.shared.queues().is_empty() {
-            Start::Prompt(prompt.blocks)
-        } else {
-            self.enqueue(prompt.blocks, Delivery::FollowUp).await?;
-            Start::Queue
-        };
-        self.run(lease, start).await.map(Prompted::Ran)
-    }
-
-    /// A message that was queued just when the operation ended gets its turn all the same.
-    async fn queued_or_run(&self) -> Result<Prompted, SessionError> {
-        match self.shared.begin(OperationKind::Run) {
-            Ok(lease) if !self.shared.queues().is_empty() => {
-                self.run(lease, Start::Queue).await.map(Prompted::Ran)
-            }
-            _ => Ok(Prompted::Queued),
-        }
-    }
-
-    /// Queues a message that is delivered before the next request of a run. It is in the session when this returns.
-    ///
-    /// # Errors
-    /// It could not be written.
-    pub async fn steer(&self, text: impl Into<String>) -> Result<(), SessionError> {
-        self.enqueue(vec![InputBlock::Text(text.into().into())], Delivery::Steer)
-            .await
-    }
-
-    /// Queues a message that is delivered when a run would end. It is in the session when this returns.
-    ///
-    /// # Errors
-    /// It could not be written.
-    pub async fn follow_up(&self, text: impl Into<String>) -> Result<(), SessionError> {
-        self.enqueue(vec![InputBlock::Text(text.into().into())], Delivery::FollowUp)
-            .await
-    }
-
-    async fn enqueue(
-        &self,
-        blocks: Vec<InputBlock<'static>>,
-        delivery: Delivery,
-    ) -> Result<(), SessionError> {
-        let message = Queued {
-            id: uuid::Uuid::now_v7().simple().to_string(),
-            delivery,
-            blocks,
-            alone: false,
-        };
-        self.shared.enqueue(message).await?;
-        Ok(())
-    }
-
-    /// Takes the messages back that wait, for an editor; returns their texts by delivery.
-    ///
-    /// # Errors
-    /// It could not be written.
-    pub async fn clear_queue(&self) -> Result<(Vec<String>, Vec<String>), SessionError> {
-        let cleared = self.shared.clear_queue().await?;
-        let of = |delivery| {
-            let messages = cleared.iter().filter(|message| message.delivery == delivery);
-            messages.map(|message| text_of(&message.blocks)).collect()
-        };
-        Ok((of(Delivery::Steer), of(Delivery::FollowUp)))
-    }
-
-    /// Holds waiting messages back, or releases them. Returns how many wait.
-    pub fn pause_queue(&self, paused: bool) -> usize {
-        let mut queues = self.shared.queues();
-        queues.paused = paused;
-        queues.all().count()
-    }
-
-    /// Goes on with the context as it is: a prompt that was not answered, results that the model did not read, messages
-    /// that wait.
-    ///
-    /// # Errors
-    /// There is nothing to go on with, or the session is busy.
-    pub async fn resume(&self) -> Result<RunReport, SessionError> {
-        let lease = self.begin(OperationKind::Run)?;
-        let start = {
-            let core = self.core.lock().await;
-            let is_empty =
-                context(&core.log, core.options.profile).is_ok_and(|context| context.items.is_empty());
-            match core.tail() {
-                Tail::Resumable => Start::Continue,
-                Tail::Answered if !self.shared.queues().is_empty() => Start::Queue,
-                Tail::Answered if is_empty => return Err(SessionError::NothingToContinue),
-                Tail::Answered if core.has_open_calls() => Start::Continue,
-                Tail::Answered => return Err(SessionError::AlreadyAnswered),
-            }
-        };
-        self.run(lease, start).await
-    }
-
-    async fn run(&self, lease: Lease, start: Start) -> Result<RunReport, SessionError> {
-        let core = Arc::clone(&self.core);
-        let shared = Arc::clone(&self.shared);
-        self.in_task(async move {
-            let mut core = core.lock().await;
-            if core.model().is_none() {
-                return Err(SessionError::NoModel);
-            }
-            let mut report = core.drive(&lease, start).await;
-            // A message that came in while the run was ending has not been seen by it.
-            while !lease.is_cancelled() && report.error.is_none() && !shared.queues().next_any().is_empty() {
-                report = core.drive(&lease, Start::Queue).await;
-            }
-            if let Some(requested) = shared.take_request().filter(|_| !lease.is_cancelled()) {
-                let order = Order {
-                    instructions: requested.instructions,
-                    ..Order::automatic(Reason::Manual, Urgency::Recoverable)
-                };
-                let ended = core.compact(&lease, order).await;
-                shared.emit(Event::CompactionEnd(Box::new(ended.end)));
-            }
-            drop(core);
-            drop(lease);
-            Ok(report)
-        })
-        .await
-    }
-
-    /// Compacts by hand. A run in progress is cancelled first; a running automatic compaction is taken over. Someone who
-    /// asks while a compaction by hand runs gets the outcome of that one.
-    ///
-    /// # Errors
-    /// The session is busy with something that a compaction must not interrupt.
-    pub async fn compact(&self, options: CompactOptions) -> Result<CompactionEnd, SessionError> {
-        let joined = {
-            let mut manual = self.manual.lock().unwrap_or_else(PoisonError::into_inner);
-            match &*manual {
-                Some(running) => running.clone(),
-                None => {
-                    let session = self.clone();
-                    let started = async move {
-                        let ended = session.clone().compact_alone(options).await;
-                        *session.manual.lock().unwrap_or_else(PoisonError::into_inner) = None;
-                        ended
-                    };
-                    let task = tokio::spawn(started);
-                    let shared: ManualCompaction = async move {
-                        task.await
-                            .unwrap_or_else(|error| Err(SessionError::Failed(error.to_string())))
-                    }
-                    .boxed()
-                    .shared();
-                    *manual = Some(shared.clone());
-                    shared
-                }
-            }
-        };
-        joined.await
-    }
-
-    async fn compact_alone(self, options: CompactOptions) -> Result<CompactionEnd, SessionError> {
-        let lease = self.take_over().await?;
-        let order = Order {
-            action: options.action,
-            planner: options.planner,
-            instructions: options.instructions,
-            parameters: options.parameters,
-            keep_recent: options.keep_recent,
-            ..Order::automatic(Reason::Manual, Urgency::Recoverable)
-        };
-        let mut core = Arc::clone(&self.core).lock_owned().await;
-        let ended = core.compact(&lease, order).await;
-        let end = ended.end;
-        // Whoever hears of the end may ask for the next thing at once.
-        *self.manual.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        let flushes =
-            !lease.is_cancelled() && core.model().is_some() && !self.shared.queues().next_any().is_empty();
-        if flushes {
-            // Messages that came in meanwhile get their turn; the caller does not wait for that.
-            lease.becomes(OperationKind::Run);
-            self.shared.emit(Event::CompactionEnd(Box::new(end.clone())));
-            tokio::spawn(async move {
-                let report = core.drive(&lease, Start::Queue).await;
-                tracing::debug!(?report.end, "delivered messages that waited for a compaction");
-                drop(core);
-                drop(lease);
-            });
-        } else {
-            drop(core);
-            drop(lease);
-            self.shared.emit(Event::CompactionEnd(Box::new(end.clone())));
-        }
-        Ok(end)
-    }
-
-    /// The session for a compaction by hand.
-    async fn take_over(&self) -> Result<Lease, SessionError> {
-        loop {
-            match self.shared.begin(OperationKind::Compact) {
-                Ok(lease) => return Ok(lease),
-                Err(OperationKind::Run) => {
-                    if let Some(current) = &mut *self.shared.current() {
-                        current.takeover = true;
-                        current.cancel.cancel();
-                    }
-                    self.shared.wait_for_idle().await;
-                }
-                Err(holder @ OperationKind::Compact) => {
-                    // Compaction of the idle session: nobody waits for it.
-                    if !self.shared.is_running(Part::Compaction) {
-                        return Err(busy(OperationKind::Compact, holder));
-                    }
-                    if let Some(current) = &mut *self.shared.current() {
-                        current.takeover = true;
-                        current.cancel.cancel();
-                    }
-                    self.shared.wait_for_idle().await;
-                }
-                Err(OperationKind::Edit) => self.shared.wait_for_idle().await,
-                Err(holder) => return Err(busy(OperationKind::Compact, holder)),
-            }
-        }
-    }
-
-    /// Compacts because the session has been idle; returns at once if it is not.
-    ///
-    /// # Errors
-    /// Never because of the compaction: its end is an event.
-    pub async fn compact_idle(&self) -> Result<(), SessionError> {
-        let Ok(lease) = self.shared.begin(OperationKind::Compact) else {
-            return Ok(());
-        };
-        let core = Arc::clone(&self.core);
-        self.in_task(async move {
-            let mut core = core.lock().await;
-            drop(core.idle(&lease).await);
-            Ok(())
-        })
-        .await
-    }
-
-    /// Cancels whatever is in progress. Messages that wait stay.
-    pub fn abort(&self) {
-        if let Some(current) = &*self.shared.current() {
-            current.cancel.cancel();
-        }
-    }
-
-    /// Cancels the compaction in progress, and nothing else. Says whether there was one.
-    pub fn abort_compaction(&self) -> bool {
-        self.shared.stop(Part::Compaction) || self.shared.stop(Part::Handoff)
-    }
-
-    /// Ends the wait before a retry; the retry does not happen. Says whether there was one.
-    pub fn abort_retry(&self) -> bool {
-        self.shared.stop(Part::Retry)
-    }
-
-    /// Cancels the summary of a branch. Says whether there was one.
-    pub fn abort_branch_summary(&self) -> bool {
-        self.shared.stop(Part::BranchSummary)
-    }
-
-    /// Cancels the handoff in progress. Says whether there was one.
-    pub fn abort_handoff(&self) -> bool {
-        self.shared.stop(Part::Handoff)
-    }
-
-    /// Waits until nothing is in progress.
-    pub async fn wait_for_idle(&self) {
-        self.shared.wait_for_idle().await;
-    }
-
-    /// Waits until nothing is in progress, but not longer than this. Says whether it is so.
-    pub async fn wait_for_idle_within(&self, limit: Duration) -> bool {
-        tokio::time::timeout(limit, self.wait_for_idle()).await.is_ok()
-    }
-
     /// Moves to another model; what failed with the old one says nothing about it.
     ///
     /// # Errors
@@ -647,13 +344,32 @@ impl AgentSession {
         let lease = self.begin(OperationKind::Edit)?;
         let core = self.core();
         self.in_task(async move {
-            let mut core = core.lock().await;
+            let mut core = core.lock_owned().await;
             let done = change(&mut core).await;
-            drop(core);
-            drop(lease);
+            Self::release(core, lease);
             done
         })
         .await
+    }
+
+    /// Lets go of the session. Prompts that were accepted meanwhile get their turn; nobody waits for that here.
+    pub(crate) fn release(core: OwnedMutexGuard<Core>, lease: Lease) {
+        if let Some(lease) = lease.end(Waiting::Leave) {
+            Self::deliver_behind(core, lease);
+        }
+    }
+
+    /// Delivers the messages that wait, in a task of its own.
+    fn deliver_behind(mut core: OwnedMutexGuard<Core>, lease: Lease) {
+        tokio::spawn(async move {
+            let mut next = Some(lease);
+            while let Some(lease) = next {
+                let report = core.drive(&lease, Start::Queue).await;
+                let goes_on =
+                    !lease.is_cancelled() && report.is_ok_and(|report: RunReport| report.error.is_none());
+                next = lease.end(if goes_on { Waiting::Deliver } else { Waiting::Leave });
+            }
+        });
     }
 
     /// Runs an operation to its end, whether or not the caller waits for it.

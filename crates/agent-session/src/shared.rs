@@ -1,13 +1,14 @@
 //! What an operation and everyone who watches or stops it share.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use foldline_session_model::log::SessionLog;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::event::{Event, Events};
-use crate::journal::{CommitError, Group, Journal, Pending};
+use crate::event::{Event, Events, NoticeLevel};
+use crate::journal::{CommitError, Committed, Group, Journal, Pending};
 use crate::queue::{Delivery, Queued, Queues, dequeued_entry, queued_entry};
 
 /// What a session is busy with.
@@ -75,6 +76,8 @@ pub(crate) struct Shared {
     /// A compaction that a hook asked for, with its instructions.
     requested: Mutex<Option<Requested>>,
     queues: Mutex<Queues>,
+    /// Held while the file and the queues change together: nobody sees the one without the other.
+    books: tokio::sync::Mutex<()>,
     current: Mutex<Option<Current>>,
     idle: Notify,
 }
@@ -87,6 +90,7 @@ impl Shared {
             queues: Mutex::new(Queues::of(log)),
             journal: Mutex::new(Arc::new(journal)),
             requested: Mutex::new(None),
+            books: tokio::sync::Mutex::new(()),
             events: Events::default(),
             current: Mutex::new(None),
             idle: Notify::new(),
@@ -101,17 +105,24 @@ impl Shared {
         Arc::clone(&self.session_id.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Moves to another session. What waits stays behind in the file of the old one.
+    /// Moves to another session, whose file holds what waits. The caller [keeps the books](Self::books) meanwhile.
     pub(crate) fn switch_to(&self, journal: Journal, log: &SessionLog) {
-        let (steer_mode, follow_up_mode) = {
+        let (steer_mode, follow_up_mode, paused, prompted) = {
             let queues = self.queues();
-            (queues.steer_mode, queues.follow_up_mode)
+            (
+                queues.steer_mode,
+                queues.follow_up_mode,
+                queues.paused,
+                queues.prompted,
+            )
         };
         *self.session_id.lock().unwrap_or_else(PoisonError::into_inner) = log.header().id.as_str().into();
         *self.journal.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(journal);
         let mut queues = Queues::of(log);
         queues.steer_mode = steer_mode;
         queues.follow_up_mode = follow_up_mode;
+        queues.paused = paused;
+        queues.prompted = prompted;
         *self.queues() = queues;
     }
 
@@ -144,9 +155,13 @@ impl Shared {
     /// Takes the session for an operation, or says who has it.
     pub(crate) fn begin(self: &Arc<Self>, kind: OperationKind) -> Result<Lease, OperationKind> {
         let mut current = self.current();
-        if let Some(holder) = &*current {
-            return Err(holder.kind);
+        match &*current {
+            Some(holder) => Err(holder.kind),
+            None => Ok(self.take(&mut current, kind)),
         }
+    }
+
+    fn take(self: &Arc<Self>, current: &mut Option<Current>, kind: OperationKind) -> Lease {
         let cancel = CancellationToken::new();
         *current = Some(Current {
             kind,
@@ -154,10 +169,39 @@ impl Shared {
             part: None,
             takeover: false,
         });
-        Ok(Lease {
+        Lease {
             shared: Arc::clone(self),
             cancel,
-        })
+            held: true,
+        }
+    }
+
+    /// Takes the session for a run of the messages that wait, if nobody has it. Whoever has it delivers them, and is told
+    /// to where that is not a matter of course.
+    pub(crate) fn begin_for_waiting(self: &Arc<Self>) -> Option<Lease> {
+        let mut current = self.current();
+        let mut queues = self.queues();
+        match &*current {
+            Some(holder) => {
+                if holder.kind != OperationKind::Run || holder.cancel.is_cancelled() {
+                    queues.prompted = true;
+                }
+                None
+            }
+            None if queues.next_any().is_empty() => None,
+            None => {
+                drop(queues);
+                Some(self.take(&mut current, OperationKind::Run))
+            }
+        }
+    }
+
+    /// Cancels the operation, and with it the prompts that wait for its end. The messages stay.
+    pub(crate) fn abort(&self) {
+        if let Some(current) = &*self.current() {
+            current.cancel.cancel();
+            self.queues().prompted = false;
+        }
     }
 
     /// Waits until no operation holds the session.
@@ -205,7 +249,8 @@ impl Shared {
     }
 
     /// Accepts a message: it is in the session when this returns.
-    pub(crate) async fn enqueue(self: &Arc<Self>, message: Queued) -> Result<(), CommitError> {
+    pub(crate) async fn enqueue(&self, message: Queued) -> Result<(), CommitError> {
+        let _books = self.books().await;
         self.keep_books(queued_entry(std::slice::from_ref(&message)))
             .await?;
         self.queues().push(message);
@@ -214,7 +259,8 @@ impl Shared {
     }
 
     /// Takes all waiting messages back.
-    pub(crate) async fn clear_queue(self: &Arc<Self>) -> Result<Vec<Queued>, CommitError> {
+    pub(crate) async fn clear_queue(&self) -> Result<Vec<Queued>, CommitError> {
+        let _books = self.books().await;
         let messages: Vec<Queued> = self.queues().all().cloned().collect();
         if messages.is_empty() {
             return Ok(messages);
@@ -225,17 +271,32 @@ impl Shared {
         Ok(cleared)
     }
 
-    async fn keep_books(
-        self: &Arc<Self>,
-        draft: foldline_session_model::EntryDraft,
-    ) -> Result<(), CommitError> {
+    /// Keeps everyone else from changing what waits.
+    pub(crate) async fn books(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.books.lock().await
+    }
+
+    async fn keep_books(&self, draft: foldline_session_model::EntryDraft) -> Result<(), CommitError> {
         let journal = self.journal();
         let group = Group {
             entries: vec![Pending::from(draft)],
             bookkeeping: true,
             ..Group::default()
         };
-        journal.commit_books(group).await.map(|_| ())
+        let committed = journal.commit_books(group).await?;
+        self.tell_retries(&committed);
+        Ok(())
+    }
+
+    /// Says that something was written only after the disk had refused it (R08).
+    pub(crate) fn tell_retries(&self, committed: &Committed) {
+        if let Some(refused) = &committed.refused_before {
+            self.events.notice(
+                NoticeLevel::Warning,
+                Some("session"),
+                format!("The session was written only after another try: {refused}"),
+            );
+        }
     }
 }
 
@@ -245,9 +306,43 @@ pub(crate) struct Lease {
     shared: Arc<Shared>,
     /// Cancelled when the operation is.
     pub(crate) cancel: CancellationToken,
+    /// Not yet let go of.
+    held: bool,
+}
+
+/// What happens to the messages that wait when an operation ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    /// They get their turn.
+    Deliver,
+    /// They stay, but for prompts that were accepted on the promise that they run after this operation.
+    Leave,
 }
 
 impl Lease {
+    /// Lets go of the session; if messages wait that get their turn now, it becomes a run instead. There is no moment in
+    /// between in which a message could be overlooked.
+    pub(crate) fn end(mut self, waiting: Waiting) -> Option<Self> {
+        let shared = Arc::clone(&self.shared);
+        let mut current = shared.current();
+        let mut queues = shared.queues();
+        let takeover = current.as_ref().is_some_and(|current| current.takeover);
+        let waits = !queues.next_any().is_empty();
+        let due = queues.prompted || waiting == Waiting::Deliver;
+        self.held = false;
+        if waits && due && !takeover {
+            queues.prompted = false;
+            drop(queues);
+            return Some(shared.take(&mut current, OperationKind::Run));
+        }
+        if !waits {
+            queues.prompted = false;
+        }
+        *current = None;
+        shared.idle.notify_waiters();
+        None
+    }
+
     /// Begins a part that can be stopped by itself; it ends when the guard is dropped.
     pub(crate) fn part(&self, part: Part) -> PartGuard<'_> {
         let token = self.cancel.child_token();
@@ -268,19 +363,30 @@ impl Lease {
             .as_ref()
             .is_some_and(|current| current.takeover)
     }
-
-    /// The operation becomes one of another kind, without letting go of the session.
-    pub(crate) fn becomes(&self, kind: OperationKind) {
-        if let Some(current) = &mut *self.shared.current() {
-            current.kind = kind;
-        }
-    }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        *self.shared.current() = None;
-        self.shared.idle.notify_waiters();
+        if self.held {
+            *self.shared.current() = None;
+            self.shared.idle.notify_waiters();
+        }
+    }
+}
+
+/// How long work that was cancelled may take to notice it (R11: a cancel takes effect within 200 ms).
+const GRACE: Duration = Duration::from_millis(100);
+
+/// The outcome of work; `None`: it was cancelled and did not come to an end in time, so it was dropped.
+pub(crate) async fn within_grace<T>(cancel: &CancellationToken, work: impl Future<Output = T>) -> Option<T> {
+    let too_late = async {
+        cancel.cancelled().await;
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        biased;
+        done = work => Some(done),
+        () = too_late => None,
     }
 }
 

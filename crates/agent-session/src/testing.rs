@@ -1,5 +1,7 @@
 //! A session in memory with a scripted model, for tests.
 
+pub(crate) mod pairs;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -7,16 +9,20 @@ use foldline_llm_client::testing::{Script, ScriptedModel, WhenEmpty};
 use foldline_session_model::fold::Profile;
 use foldline_session_model::log::{SessionLog, Trust};
 use foldline_session_model::message::Message;
-use foldline_session_model::model_call::{Api, ErrorClass, ModelProfile, ModelRef, Usage};
+use foldline_session_model::model_call::{Api, ErrorClass, LlmRequest, ModelProfile, ModelRef, Usage};
 use foldline_session_model::{HeaderDraft, Tokens};
 use foldline_session_store::{MemoryStore, SessionStore};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::event::Event;
 use crate::{AgentSession, Models, SessionOptions};
+use pairs::Pairs;
 
 /// The file of every test session.
 pub(crate) const FILE: &str = "/sessions/test.jsonl";
+
+/// The system text of every test session.
+const SYSTEM: &str = "You are a careful engineer.";
 
 /// A session in memory, what it is asked with, and what it tells.
 pub(crate) struct Rig {
@@ -25,6 +31,8 @@ pub(crate) struct Rig {
     pub(crate) store: MemoryStore,
     pub(crate) options: SessionOptions,
     events: UnboundedReceiver<Arc<Event>>,
+    /// Every test is also one of this: each start has one end.
+    pairs: Pairs,
 }
 
 /// A model with this window.
@@ -72,10 +80,30 @@ const SUMMARY: &str = "## Goal\nBuild the parser.\n## Constraints & Preferences\
                        lexer\n### In Progress\n- [ ] parser\n### Blocked\n- none\n## Key Decisions\n- **Hand-written**: \
                        faster\n## Next Steps\n1. finish the parser\n## Critical Context\n- src/parser.rs\n";
 
+/// Whether a request is a turn of the agent; maintenance has system texts of its own.
+pub(crate) fn is_turn(request: &LlmRequest<'_>) -> bool {
+    request.system.first().is_some_and(|system| system == SYSTEM)
+}
+
+/// A model that answers turns and maintenance by different rules.
+pub(crate) fn two_minds(
+    window: u64,
+    turn: impl Fn(&LlmRequest<'_>, usize) -> Script + Send + Sync + 'static,
+    maintenance: impl Fn(&LlmRequest<'_>, usize) -> Script + Send + Sync + 'static,
+) -> ScriptedModel {
+    ScriptedModel::answering(profile("one", window), move |request, number| {
+        if is_turn(request) {
+            turn(request, number)
+        } else {
+            maintenance(request, number)
+        }
+    })
+}
+
 /// Options with this model and nothing else.
 pub(crate) fn options(model: &Arc<ScriptedModel>) -> SessionOptions {
     SessionOptions {
-        system: vec!["You are a careful engineer.".to_owned()],
+        system: vec![SYSTEM.to_owned()],
         models: Models {
             current: Some(Arc::clone(model) as _),
             ..Models::default()
@@ -96,15 +124,16 @@ impl Rig {
         scripts: impl IntoIterator<Item = Script>,
         change: impl FnOnce(&mut SessionOptions),
     ) -> Self {
-        let model = Arc::new(ScriptedModel::new(
-            profile("one", window),
-            scripts,
-            WhenEmpty::Fail,
-        ));
-        Self::on(model, change)
+        let model = ScriptedModel::new(profile("one", window), scripts, WhenEmpty::Fail);
+        Self::over(model, change)
     }
 
-    /// A new session on a model.
+    /// A new session on this model.
+    pub(crate) fn over(model: ScriptedModel, change: impl FnOnce(&mut SessionOptions)) -> Self {
+        Self::on(Arc::new(model), change)
+    }
+
+    /// The same on a model that the test asks too.
     pub(crate) fn on(model: Arc<ScriptedModel>, change: impl FnOnce(&mut SessionOptions)) -> Self {
         let mut options = options(&model);
         change(&mut options);
@@ -125,6 +154,7 @@ impl Rig {
             store,
             options,
             events,
+            pairs: Pairs::default(),
         }
     }
 
@@ -141,6 +171,8 @@ impl Rig {
 
     /// Opens the session again, as another process would.
     pub(crate) fn reopen(&mut self) {
+        drop(self.events());
+        std::mem::take(&mut self.pairs).check();
         self.session = AgentSession::open(
             Arc::new(self.store.clone()),
             Path::new(FILE),
@@ -178,10 +210,17 @@ impl Rig {
         self.model.profile()
     }
 
+    /// How many of the requests so far were turns of the agent.
+    pub(crate) fn turns(&self) -> usize {
+        let asked = self.model.asked();
+        asked.iter().filter(|asked| is_turn(&asked.request)).count()
+    }
+
     /// What was told since the last call.
     pub(crate) fn events(&mut self) -> Vec<Arc<Event>> {
         let mut events = Vec::new();
         while let Ok(event) = self.events.try_recv() {
+            self.pairs.see(&*event);
             events.push(event);
         }
         events
@@ -214,6 +253,20 @@ impl Rig {
             .context(&foldline_session_model::tree::Leaf::Last, Profile::Auto)
             .unwrap();
         context.messages().map(shown).collect()
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        drop(self.events());
+        if self.session.core().try_lock().is_ok() {
+            self.pairs.check_idle();
+        } else {
+            self.pairs.check();
+        }
     }
 }
 

@@ -6,6 +6,11 @@ use crate::event::RunEnd;
 use crate::testing::{Rig, overflow, summary, used};
 use crate::{CompactOptions, Prompted};
 
+mod cancel;
+mod faults;
+mod loops;
 mod overflow_recovery;
+mod patience;
 mod tables;
 mod turns;
+mod waiting;

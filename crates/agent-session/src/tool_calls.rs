@@ -14,12 +14,15 @@ use crate::hooks::{HookContext, HookEvent, ToolCallEvent, ToolResultEvent, ToolV
 use crate::journal::{CommitError, Group, Pending, now_ms};
 use crate::message;
 use crate::queue::Delivery;
+use crate::shared::within_grace;
 use crate::tool::{AfterTool, Concurrency, Spill, Tool, ToolOutput, ToolRun};
 
 /// The result of a call that steering made needless.
 const SKIPPED: &str = "Skipped due to queued user message.";
 /// The result of a call that a cancel came before.
 const CANCELLED: &str = "Cancelled before the tool ran.";
+/// The result of a call that did not heed a cancel.
+const LEFT_BEHIND: &str = "Cancelled while the tool ran; what it did until then is not known.";
 /// The result of a call whose arguments are not whole.
 const CUT: &str = "The arguments of this call were cut off or are no JSON object, so the tool did not run. Call it again with whole arguments.";
 
@@ -126,7 +129,7 @@ impl Core {
             self.shared.emit(Event::MessageStart { role: "toolResult" });
             self.shared.emit(Event::MessageEnd {
                 role: "toolResult",
-                entry_id: entry,
+                entry_id: Some(entry),
                 text: message::text_of(&output.blocks),
                 usage: None,
                 error_message: None,
@@ -203,9 +206,11 @@ impl Core {
             spill,
             progress: &progress,
         });
-        let output = std::panic::AssertUnwindSafe(run).catch_unwind().await;
-        let output =
-            output.unwrap_or_else(|_| ToolOutput::error(format!("Tool {} failed unexpectedly", call.name)));
+        let output = match within_grace(cancel, std::panic::AssertUnwindSafe(run).catch_unwind()).await {
+            None => ToolOutput::error(LEFT_BEHIND),
+            Some(Ok(output)) => output,
+            Some(Err(_)) => ToolOutput::error(format!("Tool {} failed unexpectedly", call.name)),
+        };
         self.after_hooks(call, output, &cx).await
     }
 
