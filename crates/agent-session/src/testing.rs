@@ -76,7 +76,8 @@ pub(crate) fn slow_summary() -> Script {
         .stop(foldline_session_model::model_call::StopReason::Stop)
 }
 
-const SUMMARY: &str = "## Goal\nBuild the parser.\n## Constraints & Preferences\n- keep it small\n## Progress\n### Done\n- [x] \
+/// Its text.
+pub(crate) const SUMMARY: &str = "## Goal\nBuild the parser.\n## Constraints & Preferences\n- keep it small\n## Progress\n### Done\n- [x] \
                        lexer\n### In Progress\n- [ ] parser\n### Blocked\n- none\n## Key Decisions\n- **Hand-written**: \
                        faster\n## Next Steps\n1. finish the parser\n## Critical Context\n- src/parser.rs\n";
 

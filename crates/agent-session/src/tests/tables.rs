@@ -36,7 +36,9 @@ mod handoff;
 mod length;
 mod midrun;
 mod queue;
+mod requests;
 mod retry;
+mod summaries;
 mod tree;
 
 /// What a request is for.

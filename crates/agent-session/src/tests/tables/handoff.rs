@@ -172,3 +172,28 @@ async fn g_there_must_be_something_to_hand_off() {
     let error = rig.session.handoff(HandoffOptions::default()).await.unwrap_err();
     assert_eq!(error.to_string(), "Nothing to hand off (no messages yet)");
 }
+
+/// R09: a message that came in while the document was written gets its turn in the new session, and only there.
+#[tokio::test(start_paused = true)]
+async fn r09_messages_that_wait_go_along() {
+    let mut play = Play::turns([done(), done()]);
+    let slow = Script::new()
+        .wait(std::time::Duration::from_secs(1))
+        .text("# Handoff")
+        .usage(used(1_000))
+        .stop(foldline_session_model::model_call::StopReason::Stop);
+    play.handoffs.push_back(slow);
+    let mut rig = play.rig().filled(3, 200).await;
+    let session = rig.session.clone();
+    let handing = tokio::spawn(async move { session.handoff(HandoffOptions::default()).await });
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    rig.session.follow_up("later").await.unwrap();
+    let done = handing.await.unwrap().unwrap();
+    assert_eq!(rig.session.state().pending_message_count, 1);
+    let (report, _) = rig.run("now").await;
+    assert_eq!((report.end, report.requests), (RunEnd::Completed, 2));
+    assert!(text_of(&rig, &done.new_session).contains("\"text\":\"later\""));
+    rig.reopen();
+    assert_eq!(rig.session.path(), PathBuf::from(FILE));
+    assert_eq!(rig.session.state().pending_message_count, 0);
+}
