@@ -3,20 +3,22 @@
 //! The lock is taken for each commit and never held across a model call (R10). A file that grew behind our back is
 //! refused, not overwritten.
 
+mod ids;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use foldline_session_model::fold::Profile;
-use foldline_session_model::log::{Extent, LoadError, Migration, SessionLog, Trust};
+use foldline_session_model::log::{LoadError, Migration, SessionLog, Trust};
 use foldline_session_model::tree::Append;
 use foldline_session_model::{EntryDraft, EntryId, Envelope, HeaderDraft};
 use foldline_session_store::{
     AppendError, BackupError, CreateError, Expected, OpenError, OpenOptions, Owner, ReadError, ResumeError,
     RewriteError, SessionStore, SessionWriter, Stamp,
 };
-use rustc_hash::{FxBuildHasher, FxHashSet};
-use std::hash::BuildHasher as _;
+
+use ids::{Taken, fresh_id};
 
 /// Why nothing was written. The session is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -177,15 +179,6 @@ struct State {
     /// Lines that are in the file and not yet in the log in memory.
     fresh: Vec<String>,
     taken: Taken,
-}
-
-/// Which ids are taken.
-#[derive(Debug)]
-enum Taken {
-    /// Those with these hashes.
-    Hashes(FxHashSet<u64>),
-    /// Nobody knows: the beginning of the file was not read.
-    Unknown,
 }
 
 /// How often a commit is tried that may succeed in a moment.
@@ -489,49 +482,9 @@ impl Journal {
     }
 }
 
-impl Taken {
-    fn of(log: &SessionLog) -> Self {
-        match log.extent() {
-            Extent::Whole => Self::Hashes(log.entries().map(|ix| hash(log.id(ix))).collect()),
-            Extent::Tail { .. } => Self::Unknown,
-        }
-    }
-
-    fn add(&mut self, ids: &[EntryId]) {
-        if let Self::Hashes(hashes) = self {
-            hashes.extend(ids.iter().map(|id| hash(id.as_str())));
-        }
-    }
-
-    /// An id that no entry has. Where that cannot be known, longer ones make sure.
-    fn fresh(&self, group: &[EntryId]) -> EntryId {
-        match self {
-            Self::Hashes(hashes) => {
-                fresh_id(|id| hashes.contains(&hash(id)) || group.iter().any(|own| own.as_str() == id))
-            }
-            Self::Unknown => EntryId::from(uuid::Uuid::now_v7().simple().to_string()),
-        }
-    }
-}
-
-fn hash(id: &str) -> u64 {
-    FxBuildHasher.hash_one(id)
-}
-
 /// The lines of a text that a file is made of; blank ones are left out.
 fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|b| *b == b'\n').filter(|line| !line.is_empty())
-}
-
-/// A new id of 8 hexadecimal digits that is not taken, as pi makes them.
-fn fresh_id(taken: impl Fn(&str) -> bool) -> EntryId {
-    for _ in 0..100 {
-        let id = uuid::Uuid::new_v4().simple().to_string();
-        if let Some(id) = id.get(..8).filter(|id| !taken(id)) {
-            return id.into();
-        }
-    }
-    EntryId::from(uuid::Uuid::new_v4().simple().to_string())
 }
 
 /// The time as session files write it.

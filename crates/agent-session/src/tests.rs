@@ -11,6 +11,7 @@ mod faults;
 mod loops;
 mod overflow_recovery;
 mod patience;
+mod pivot;
 mod tables;
 mod turns;
 mod waiting;
