@@ -192,3 +192,17 @@ async fn g_between_two_requests_a_handoff_is_a_summary() {
     assert_eq!((report.end, report.requests), (RunEnd::Completed, 2));
     assert_summarised(told.end(), Reason::Threshold);
 }
+
+/// FB-009: a result that is larger than the window is compacted away in one attempt, and the next request fits.
+#[tokio::test(start_paused = true)]
+async fn fb_009_a_result_larger_than_the_window_is_compacted_once() {
+    use foldline_session_model::Tokens;
+    use foldline_session_model::tokens::{Heuristic, TokenCounter as _};
+    let mut rig = filling(210_000, vec![call(), done()], |_| {}).await;
+    let (report, told) = rig.run("read the log").await;
+    assert_eq!((report.end, report.requests), (RunEnd::Completed, 2));
+    assert_ended(told.end(), Reason::Threshold, OperationOutcome::Committed);
+    assert!(told.end().mid_turn);
+    let request = serde_json::to_string(&rig.asked(Kind::Turn)[1].request).unwrap();
+    assert!(Heuristic.one(&request) < Tokens(200_000));
+}
