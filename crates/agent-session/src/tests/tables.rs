@@ -14,6 +14,7 @@
 //! - midrun "without the checkpoint the first event would be overflow": that is `agent_end` without it, not a behaviour.
 //! - retry "transient unbounded", "`retry_now`": attempts are bounded (spec, 8.2), and a wait is cancelled, not skipped.
 //! - pruning-cache-epoch "artifact failure", "commit gate rejection": a prune is one entry (D4); nothing is staged.
+//! - handoff "artifact only for auto": the document is the first message of the new session, nothing else is stored.
 //! - A "output-budget recovery": the class is an overflow like others here, so the overflow guard holds.
 
 use std::collections::VecDeque;

@@ -2,10 +2,14 @@
 
 use std::path::PathBuf;
 
+use async_trait::async_trait;
 use foldline_compaction_core::settings::Strategy;
 use foldline_session_store::SessionStore as _;
 
 use super::*;
+use crate::hooks::{
+    AgentStartAnswer, BeforeAgentStartEvent, HookContext, HookError, HookEvent, HookRunner, Hooks,
+};
 use crate::testing::FILE;
 use crate::{HandoffOptions, SessionError};
 
@@ -196,4 +200,46 @@ async fn r09_messages_that_wait_go_along() {
     rig.reopen();
     assert_eq!(rig.session.path(), PathBuf::from(FILE));
     assert_eq!(rig.session.state().pending_message_count, 0);
+}
+
+/// Gives every run another system text.
+struct OtherSystem;
+
+#[async_trait]
+impl Hooks for OtherSystem {
+    fn path(&self) -> &'static str {
+        "other-system"
+    }
+
+    fn events(&self) -> &[HookEvent] {
+        &[HookEvent::BeforeAgentStart]
+    }
+
+    async fn before_agent_start(
+        &self,
+        _: &BeforeAgentStartEvent<'_>,
+        _: &HookContext,
+    ) -> Result<AgentStartAnswer, HookError> {
+        Ok(AgentStartAnswer {
+            system_prompt: Some("You are a bold engineer.".to_owned()),
+            ..AgentStartAnswer::default()
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn g_a_document_is_asked_for_with_the_session_s_own_system_text() {
+    let mut play = Play::turns([over(), done()]);
+    play.handoffs.push_back(document());
+    let mut rig = play
+        .rig_with(|options| {
+            options.settings.compaction.strategy = Strategy::Handoff;
+            options.hooks = HookRunner::new(vec![Arc::new(OtherSystem)]);
+        })
+        .filled(20, 2_000)
+        .await;
+    drop(rig.run("go").await);
+    let system = |kind| rig.asked(kind)[0].request.system.join("");
+    assert_eq!(system(Kind::Turn), "You are a bold engineer.");
+    assert_eq!(system(Kind::Handoff), "You are a careful engineer.");
 }
