@@ -102,7 +102,7 @@ pub(super) fn newest_compaction<'l>(
         let EntryBody::Compaction(compaction) = std::mem::replace(&mut entry.body, EntryBody::Other) else {
             continue;
         };
-        if at > 0 && is_elided(&compaction) {
+        if is_elided(&compaction) && stands_for_something(log, path, at) {
             continue;
         }
         evidence.compaction();
@@ -112,6 +112,11 @@ pub(super) fn newest_compaction<'l>(
         }
     }
     Ok((None, evidence.resolve(profile)))
+}
+
+/// Whether anything but labels stands before a place on a path. A branch leaves labels out, and must mean the same.
+fn stands_for_something(log: &SessionLog, path: &[EntryIx], at: usize) -> bool {
+    path.iter().take(at).any(|ix| log.kind(*ix) != EntryKind::Label)
 }
 
 /// oh-my-pi replaced the text of superseded compactions by a placeholder. Such a compaction counts as absent

@@ -217,6 +217,32 @@ fn run(mut log: SessionLog, operations: &[(Operation, u16)]) {
     }
 }
 
+#[test]
+fn a_label_before_an_elided_compaction_changes_nothing_in_a_branch() {
+    let text = concat!(
+        r#"{"type":"session","version":3,"id":"s","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/"}"#,
+        "\n",
+        r#"{"type":"label","id":"l1","parentId":null,"timestamp":"2026-01-01T00:00:01.000Z","targetId":"u1","label":"x"}"#,
+        "\n",
+        r#"{"type":"compaction","id":"c1","parentId":"l1","timestamp":"2026-01-01T00:00:02.000Z","summary":"[Superseded compaction summary elided during session load]","firstKeptEntryId":null,"tokensBefore":0}"#,
+        "\n",
+        r#"{"type":"message","id":"u1","parentId":"c1","timestamp":"2026-01-01T00:00:03.000Z","message":{"role":"user","content":"hi"}}"#,
+        "\n",
+    );
+    let log = SessionLog::load(text, Trust::Validated).unwrap();
+    let mut minted = 0;
+    let mut mint = || {
+        minted += 1;
+        EntryId::from(format!("new{minted}"))
+    };
+    let branch = log
+        .branch(&Leaf::Entry("u1".into()), &header(), &mut mint)
+        .unwrap();
+    let branch = SessionLog::load(branch, Trust::Validated).unwrap();
+    let of = |log: &SessionLog| said(&log.context(&Leaf::Last, Profile::Auto).unwrap());
+    assert_eq!(of(&branch), of(&log));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
