@@ -1,7 +1,7 @@
 //! `cargo xtask codegen`: the files of `docs/` that follow from the code.
 
 use anyhow::bail;
-use foldline_agent_session::settings;
+use foldline_agent_session::{rpc, settings};
 
 use crate::workspace;
 
@@ -19,6 +19,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     for (name, text) in [
         ("settings.schema.json", settings::schema()),
         ("settings.md", settings::reference()),
+        ("rpc.schema.json", rpc::schema()),
     ] {
         let path = docs.join(name);
         let is_fresh = fs_err::read_to_string(&path).is_ok_and(|committed| committed == text);

@@ -29,7 +29,8 @@ use tokio_util::sync::CancellationToken;
 use crate::continuation::Came;
 use crate::core::{Core, PlannerChoice, context};
 use crate::event::{
-    CompactionAction, CompactionEnd, CompactionResult, CompactionStart, Event, OperationOutcome, reason_name,
+    CompactionAction, CompactionEnd, CompactionResult, CompactionStart, Event, FailureKind, OperationOutcome,
+    Unpaid, reason_name,
 };
 use crate::hooks::SessionCompactEvent;
 use crate::journal::{CommitError, Group, Pending, PlannedFor};
@@ -50,6 +51,7 @@ pub(crate) struct Order {
     pub(crate) instructions: Option<String>,
     pub(crate) parameters: Option<Parameters>,
     pub(crate) keep_recent: Option<Tokens>,
+    pub(crate) backup: BackupChoice,
 }
 
 impl Order {
@@ -64,6 +66,7 @@ impl Order {
             instructions: None,
             parameters: None,
             keep_recent: None,
+            backup: BackupChoice::Before,
         }
     }
 
@@ -90,6 +93,16 @@ impl Order {
             SmallRegion::Refuse
         }
     }
+}
+
+/// Whether the session is copied before it is compacted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum BackupChoice {
+    /// It is, beside itself (DESIGN, 4).
+    #[default]
+    Before,
+    /// It is not: it is a copy itself.
+    None,
 }
 
 /// A compaction that has ended. Whoever asked for it fills in what follows, and tells the end.
@@ -124,6 +137,10 @@ pub struct Extras {
     pub modified_files: Vec<String>,
     /// Lines that ranked first and had no room.
     pub dropped_lines: Vec<foldline_compaction_core::verbatim::DroppedLine>,
+    /// The lines that a verbatim compaction deletes, as lines of its region.
+    pub deleted: Option<foldline_compaction_core::verbatim::ValidatedRanges>,
+    /// What is wrong with the text of an earlier compaction, which was taken as plain text then.
+    pub provenance: Option<String>,
 }
 
 /// Why there is nothing to commit.
@@ -131,10 +148,31 @@ pub struct Extras {
 pub(crate) enum NotPlanned {
     /// There is nothing to do, or it would not pay.
     Skipped(String),
+    /// There is a plan, and it would not pay.
+    Unpaid {
+        reason: String,
+        figures: Box<Unpaid>,
+    },
     Cancelled,
     /// A hook forbids it.
     Vetoed,
     Failed(String),
+    /// It failed for a reason that whoever asked can do something about.
+    FailedBy {
+        kind: FailureKind,
+        cause: String,
+    },
+}
+
+impl NotPlanned {
+    /// What failed, and why, if something did.
+    fn into_failure(self) -> Option<(FailureKind, String)> {
+        match self {
+            Self::Failed(cause) => Some((FailureKind::Other, cause)),
+            Self::FailedBy { kind, cause } => Some((kind, cause)),
+            Self::Skipped(_) | Self::Unpaid { .. } | Self::Cancelled | Self::Vetoed => None,
+        }
+    }
 }
 
 /// Maintenance requests that did not fit. The same request is not sent to the same model again (R03); a commit changes
@@ -273,6 +311,13 @@ impl Core {
                 end.error_message = Some(reason);
                 Came::Skipped
             }
+            Err(NotPlanned::Unpaid { reason, figures }) => {
+                end.outcome = OperationOutcome::Skipped;
+                end.skipped = true;
+                end.error_message = Some(reason);
+                end.unpaid = Some(figures);
+                Came::Skipped
+            }
             Err(NotPlanned::Cancelled) => {
                 end.outcome = OperationOutcome::Cancelled;
                 end.aborted = true;
@@ -283,18 +328,23 @@ impl Core {
                 end.aborted = true;
                 Came::Vetoed
             }
-            Err(NotPlanned::Failed(cause)) => {
+            Err(failed) => {
+                let (kind, cause) = failed
+                    .into_failure()
+                    .unwrap_or((FailureKind::Other, String::new()));
                 end.outcome = OperationOutcome::Failed;
                 end.error_message = Some(format!("{}{cause}", failure_prefix(order.reason)));
+                end.failure = Some(kind);
                 Came::Failed
             }
         };
         self.remember(&order, came, size_before);
-        Ended {
-            end,
-            came,
-            residual: self.size_now(),
-        }
+        // What was not written changed nothing.
+        let residual = match came {
+            Came::Committed => self.size_now(),
+            _ => size_before,
+        };
+        Ended { end, came, residual }
     }
 
     /// What an outcome means for the attempts to come: a success clears the way, everything else keeps the trigger quiet
@@ -485,12 +535,19 @@ impl Core {
         let group = Group {
             entries: vec![Pending::from(EntryDraft::compaction(&planned.draft))],
             planned_for: PlannedFor::Leaf(self.shared.journal().content_leaf()),
-            backup: Some("compact"),
-            bookkeeping: false,
+            backup: (order.backup == BackupChoice::Before).then_some("compact"),
+            ..Group::default()
         };
         let committed = self.commit(group).await.map_err(|error| match error {
             CommitError::Moved => NotPlanned::Skipped(error.to_string()),
-            error => NotPlanned::Failed(error.to_string()),
+            error if error.is_busy() => NotPlanned::FailedBy {
+                kind: FailureKind::Busy,
+                cause: error.full_text(),
+            },
+            error => NotPlanned::FailedBy {
+                kind: error.system().map_or(FailureKind::Other, FailureKind::System),
+                cause: error.full_text(),
+            },
         })?;
         drop(books);
         self.forget_replaced().await;

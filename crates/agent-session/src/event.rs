@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use foldline_compaction_core::decide::Reason;
-use foldline_session_model::model_call::{RawJson, ToolOutcome, Usage};
+use foldline_session_model::model_call::{ErrorClass, RawJson, ToolOutcome, Usage};
 use foldline_session_model::{EntryId, Tokens};
 use serde::Serialize;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -347,6 +347,41 @@ pub struct CompactionEnd {
     /// Whether someone asked for a compaction by hand, which takes its place.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub manual_takeover_pending: bool,
+    /// What kind of failure it was, if it failed.
+    #[serde(skip)]
+    pub failure: Option<FailureKind>,
+    /// What it would have come to, if it was skipped because it does not pay.
+    #[serde(skip)]
+    pub unpaid: Option<Box<Unpaid>>,
+}
+
+/// What kind of failure ended an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// The model, or the way to it.
+    Provider(ErrorClass),
+    /// The model answered with something that cannot be used.
+    Answer,
+    /// Another writer has the session.
+    Busy,
+    /// The system refused to write.
+    System(std::io::ErrorKind),
+    /// Anything else.
+    Other,
+}
+
+/// A compaction that was planned and does not pay (D11).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unpaid {
+    /// The estimate of the context.
+    pub tokens_before: Tokens,
+    /// What it would have been, by the same estimator.
+    pub tokens_after: Tokens,
+    /// Which rung of the ladder planned it.
+    pub rung: &'static str,
+    /// What the planner says.
+    pub extras: crate::compaction::Extras,
 }
 
 impl CompactionEnd {
@@ -365,6 +400,8 @@ impl CompactionEnd {
             continuation_skip_reason: None,
             unresolved_overflow: false,
             manual_takeover_pending: false,
+            failure: None,
+            unpaid: None,
         }
     }
 }

@@ -25,7 +25,7 @@ use foldline_session_model::{Display, EntryDraft, HeaderDraft, Tokens};
 use tokio_util::sync::CancellationToken;
 
 use crate::core::{Core, Live, context};
-use crate::event::{Event, OperationOutcome};
+use crate::event::{Event, FailureKind, OperationOutcome};
 use crate::hooks::SessionSwitchEvent;
 use crate::journal::{Journal, now_text};
 use crate::queue::{dequeued_entry, queued_entry};
@@ -267,13 +267,19 @@ impl Core {
             Ok(_) if token.is_cancelled() => return Err(CANCELLED),
             Ok(reply) => reply,
             Err(error) if error.class == ErrorClass::Cancelled => return Err(CANCELLED),
-            Err(error) => return Err(failed(&error.message)),
+            Err(error) => {
+                return Err(SessionError::Provider {
+                    message: format!("Handoff generation failed: {}", error.message),
+                    kind: FailureKind::Provider(error.class),
+                });
+            }
         };
         let text = redact(reply.text().trim()).into_owned();
         if text.is_empty() {
-            return Err(SessionError::Failed(
-                "Handoff generation failed: the model wrote no document".to_owned(),
-            ));
+            return Err(SessionError::Provider {
+                message: "Handoff generation failed: the model wrote no document".to_owned(),
+                kind: FailureKind::Answer,
+            });
         }
         Ok(HandoffDocument {
             text,
@@ -345,7 +351,7 @@ impl Core {
             id,
             timestamp: now_text(),
             cwd: self.log.header().cwd.clone(),
-            parent_session: Some(old.display().to_string()),
+            parent_session: Some(absolute(&old).display().to_string()),
             title: None,
         };
         let mut drafts = Vec::new();
@@ -423,6 +429,11 @@ fn inert(text: &str) -> String {
 }
 
 const CANCELLED: SessionError = SessionError::Cancelled { what: "Handoff" };
+
+/// The same file for whoever reads its name elsewhere.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
+}
 
 /// The file of a new session beside an old one.
 fn beside(old: &Path, id: &str) -> PathBuf {

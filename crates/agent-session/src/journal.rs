@@ -5,14 +5,16 @@
 
 mod ids;
 
+use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use foldline_session_model::fold::Profile;
-use foldline_session_model::log::{LoadError, Migration, SessionLog, Trust};
+use foldline_session_model::log::{Extent, LoadError, Migration, SessionLog, Trust};
 use foldline_session_model::tree::Append;
-use foldline_session_model::{EntryDraft, EntryId, Envelope, HeaderDraft};
+use foldline_session_model::{EntryDraft, EntryId, EntryIx, Envelope, HeaderDraft};
 use foldline_session_store::{
     AppendError, BackupError, CreateError, Expected, OpenError, OpenOptions, Owner, ReadError, ResumeError,
     RewriteError, SessionStore, SessionWriter, Stamp,
@@ -53,6 +55,30 @@ impl CommitError {
                 OpenError::SessionBusy { .. } | OpenError::ForeignWriter { .. } | OpenError::Changed(_)
             ) | Self::Append(AppendError::Changed(_))
         )
+    }
+
+    /// What the system said, if it was the system that refused.
+    pub fn system(&self) -> Option<io::ErrorKind> {
+        let mut at: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(cause) = at {
+            if let Some(io) = cause.downcast_ref::<io::Error>() {
+                return Some(io.kind());
+            }
+            at = cause.source();
+        }
+        None
+    }
+
+    /// The failure with all of its causes in one line.
+    pub fn full_text(&self) -> String {
+        let mut text = self.to_string();
+        let mut source = std::error::Error::source(self);
+        while let Some(cause) = source {
+            text.push_str(": ");
+            text.push_str(&cause.to_string());
+            source = cause.source();
+        }
+        text
     }
 
     /// Whether the same commit may succeed in a moment.
@@ -129,6 +155,8 @@ pub(crate) struct Group {
     pub(crate) backup: Option<&'static str>,
     /// The entries only keep books: they change nothing that a plan depends on.
     pub(crate) bookkeeping: bool,
+    /// A label for the last of the entries, written with them.
+    pub(crate) label: Option<String>,
 }
 
 /// What entries were planned on.
@@ -219,6 +247,20 @@ impl Journal {
             Self::over(store, path.to_path_buf(), Keeps::Whole, &log, stamp),
             log,
         ))
+    }
+
+    /// Takes over a session that was read already, in the state that the stamp names.
+    pub(crate) fn over_read(
+        store: Arc<dyn SessionStore>,
+        path: &Path,
+        log: &SessionLog,
+        stamp: Stamp,
+    ) -> Self {
+        let keeps = match log.extent() {
+            Extent::Whole => Keeps::Whole,
+            Extent::Tail { .. } => Keeps::Tail,
+        };
+        Self::over(store, path.to_path_buf(), keeps, log, stamp)
     }
 
     /// Writes a new session of these entries.
@@ -431,14 +473,28 @@ impl Journal {
             before = Some(id.clone());
             ids.push(id);
         }
+        if let (Some(label), Some(labelled)) = (&group.label, ids.last().cloned()) {
+            let id = state.taken.fresh(&ids);
+            let draft = EntryDraft::label(&labelled, Some(label));
+            lines.push(draft.line(&Envelope {
+                id: id.clone(),
+                parent: Some(labelled),
+                timestamp,
+            }));
+            before = Some(id.clone());
+            ids.push(id);
+        }
         let mut writer = self.writer(state.stamp)?;
         let mut backup = None;
         match state.migration {
             Migration::ReadOnly => return Err(CommitError::ReadOnly(self.path.clone())),
             Migration::Needed => {
-                let text = log
-                    .and_then(SessionLog::to_written_form)
-                    .ok_or_else(|| CommitError::ReadOnly(self.path.clone()))?;
+                let text = match log.and_then(SessionLog::to_written_form) {
+                    Some(text) => Some(text),
+                    // Only its end is known: all of it is read for this.
+                    None => self.load().ok().and_then(|log| log.to_written_form()),
+                };
+                let text = text.ok_or_else(|| CommitError::ReadOnly(self.path.clone()))?;
                 backup = Some(writer.rewrite(&mut lines_of(&text), "migrate", SystemTime::now())?);
                 state.migration = Migration::NotNeeded;
                 state.stamp = writer.stamp();
@@ -464,6 +520,24 @@ impl Journal {
             backup,
             refused_before: None,
         })
+    }
+
+    /// Writes the session anew with other lines in the place of some entries. Blocks; returns the backup.
+    pub(crate) fn rewrite_now(
+        &self,
+        log: &SessionLog,
+        replaced: &BTreeMap<EntryIx, String>,
+        label: &str,
+    ) -> Result<PathBuf, CommitError> {
+        let mut state = self.state();
+        let text = log
+            .to_written_form_with(replaced)
+            .ok_or_else(|| CommitError::ReadOnly(self.path.clone()))?;
+        let mut writer = self.writer(state.stamp)?;
+        let backup = writer.rewrite(&mut lines_of(&text), label, SystemTime::now())?;
+        state.stamp = writer.stamp();
+        state.migration = Migration::NotNeeded;
+        Ok(backup)
     }
 
     fn writer(&self, stamp: Stamp) -> Result<SessionWriter, OpenError> {

@@ -18,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::compaction::raw_entry;
 use crate::core::Core;
-use crate::event::{Event, OperationOutcome};
+use crate::event::{Event, FailureKind, OperationOutcome};
 use crate::hooks::{BeforeTreeEvent, HookEvent, HookTreeSummary, SessionTreeEvent, TreePreparation};
-use crate::journal::{Group, Pending, PlannedFor, Under};
+use crate::journal::{Group, Pending, PlannedFor};
 use crate::session::{AgentSession, SessionError};
 use crate::shared::{Lease, OperationKind, Part};
 
@@ -187,8 +187,8 @@ impl Core {
                 self.shared.emit(Event::BranchSummaryEnd {
                     outcome,
                     error_message: match &made {
-                        Err(error @ SessionError::Failed(_)) => Some(error.to_string()),
-                        _ => None,
+                        Ok(_) | Err(SessionError::Cancelled { .. }) => None,
+                        Err(error) => Some(error.to_string()),
                     },
                 });
                 match made {
@@ -366,7 +366,10 @@ impl Core {
                 ErrorClass::Cancelled => SessionError::Cancelled {
                     what: "Branch summarization",
                 },
-                _ => SessionError::Failed(error.message.to_string()),
+                class => SessionError::Provider {
+                    message: error.message.to_string(),
+                    kind: FailureKind::Provider(class),
+                },
             })?;
         if token.is_cancelled() {
             return Err(SessionError::Cancelled {
@@ -377,7 +380,12 @@ impl Core {
             prepare(log, &navigation.abandoned, &prepared, &Heuristic).map_err(|error| failed(&error))?;
         let job =
             BranchSummaryJob::new(&preparation, job_options, &Heuristic).map_err(|error| failed(&error))?;
-        let made = job.finish(&replies, &Heuristic).map_err(|error| failed(&error))?;
+        let made = job
+            .finish(&replies, &Heuristic)
+            .map_err(|error| SessionError::Provider {
+                message: error.to_string(),
+                kind: FailureKind::Answer,
+            })?;
         Ok(Some(Attached {
             summary: made.summary,
             details: Some(made.details),
@@ -396,9 +404,12 @@ impl Core {
         label: Option<&str>,
         moved: &mut Navigated,
     ) -> Result<(), SessionError> {
-        let planned_for = PlannedFor::Leaf(self.shared.journal().content_leaf());
-        let mut entries: Vec<Pending> = Vec::new();
+        let mut group = Group {
+            planned_for: PlannedFor::Leaf(self.shared.journal().content_leaf()),
+            ..Group::default()
+        };
         let target = navigation.target.map(|ix| log.entry_id(ix));
+        let summarised = attached.is_some();
         if let Some(attached) = attached {
             let append = navigation
                 .with_summary(
@@ -411,43 +422,31 @@ impl Core {
             moved.planner = Some(attached.planner);
             moved.files = attached.files;
             moved.left_out = attached.left_out;
-            let journal = self.shared.journal();
-            let group = Group {
-                entries: vec![Pending::from(append)],
-                planned_for,
-                ..Group::default()
-            };
-            let committed = journal.commit(log, group).await?;
-            moved.backup_path = committed.backup;
-            moved.summary_entry_id = committed.ids.into_iter().next();
-            moved.new_leaf_id.clone_from(&moved.summary_entry_id);
-            if let (Some(label), Some(summary)) = (label, &moved.summary_entry_id) {
-                entries.push(Pending::from(EntryDraft::label(summary, Some(label))));
-            }
+            group.entries.push(Pending::from(append));
+            group.label = label.map(str::to_owned);
         } else {
             if let (Some(label), Some(target)) = (label, &target) {
                 // Before the move, which has to be the last record of the file.
-                entries.push(Pending::from(EntryDraft::label(target, Some(label))));
+                group
+                    .entries
+                    .push(Pending::from(EntryDraft::label(target, Some(label))));
             }
             if let Some(append) = navigation.move_leaf(log) {
-                entries.push(Pending {
-                    under: Under::Entry(append.parent),
-                    draft: append.draft,
-                });
+                group.entries.push(Pending::from(append));
             }
-            if entries.is_empty() {
+            if group.entries.is_empty() {
                 moved.outcome = OperationOutcome::Skipped;
                 return Ok(());
             }
         }
         let journal = self.shared.journal();
-        let group = Group {
-            entries,
-            ..Group::default()
-        };
         let committed = journal.commit(log, group).await?;
-        if committed.backup.is_some() {
-            moved.backup_path = committed.backup;
+        moved.backup_path = committed.backup;
+        if summarised {
+            moved.summary_entry_id = committed.ids.first().cloned();
+            moved.new_leaf_id = committed.ids.last().cloned();
+        } else if navigation.new_leaf == navigation.old_leaf {
+            moved.new_leaf_id = committed.ids.first().cloned();
         }
         self.reload()
             .map_err(|error| SessionError::Failed(error.to_string()))
@@ -455,7 +454,7 @@ impl Core {
 }
 
 /// The entry that is meant: an id, or the start of exactly one.
-fn find(log: &SessionLog, name: &str) -> Result<EntryIx, SessionError> {
+pub(crate) fn find(log: &SessionLog, name: &str) -> Result<EntryIx, SessionError> {
     let unknown = || SessionError::Failed(format!("Entry {name} not found"));
     if let Some(ix) = log.find(name) {
         return Ok(ix);

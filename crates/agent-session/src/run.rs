@@ -13,7 +13,7 @@ use foldline_session_model::{Display, EntryDraft, EntryId, Tokens};
 use crate::ask::{Answer, estimate};
 use crate::continuation::Continuation;
 use crate::core::Core;
-use crate::event::{Event, NoticeLevel, RunEnd};
+use crate::event::{Event, FailureKind, NoticeLevel, RunEnd};
 use crate::hooks::{AgentEndEvent, AgentSettledEvent, BeforeAgentStartEvent, HookEvent};
 use crate::journal::{CommitError, now_ms};
 use crate::maintenance::{Maintained, auto_continue};
@@ -73,6 +73,8 @@ pub struct RunReport {
     pub answer: Option<FinalAnswer>,
     /// Why it failed.
     pub error: Option<String>,
+    /// What kind of failure it was, if it failed.
+    pub failure: Option<Box<FailureKind>>,
     /// How many requests it made, those of maintenance not counted.
     pub requests: u32,
 }
@@ -117,6 +119,8 @@ struct Driving {
     retrying: bool,
     media: Media,
     answer: Option<FinalAnswer>,
+    /// What the newest failed request failed of.
+    failure: Option<FailureKind>,
     requests: u32,
     /// Messages of hooks that follow the prompt.
     extra: Vec<EntryDraft>,
@@ -166,6 +170,7 @@ impl Core {
             retrying: false,
             media: Media::Whole,
             answer: None,
+            failure: None,
             requests: 0,
             extra: Vec::new(),
         };
@@ -178,6 +183,11 @@ impl Core {
                     Some("session"),
                     format!("The session could not be written: {text}"),
                 );
+                driving.failure = Some(if error.is_busy() {
+                    FailureKind::Busy
+                } else {
+                    FailureKind::Other
+                });
                 if driving.prompt == PromptState::NotWritten {
                     not_accepted = Some(error);
                 }
@@ -209,6 +219,9 @@ impl Core {
             None => Ok(RunReport {
                 end,
                 answer: driving.answer,
+                failure: error
+                    .is_some()
+                    .then(|| Box::new(driving.failure.unwrap_or(FailureKind::Other))),
                 error,
                 requests: driving.requests,
             }),
@@ -407,6 +420,7 @@ impl Core {
                     usage,
                 });
                 self.end_retry(driving, true, None);
+                driving.failure = None;
                 let results = self.run_calls(&calls, &lease.cancel).await?;
                 Turned::Answered {
                     calls: calls.len(),
@@ -449,6 +463,7 @@ impl Core {
             Ran::Ended => return Ok(Next::End(RunEnd::Completed, None)),
             Ran::Done => None,
             Ran::Failed { error, replay } => {
+                driving.failure = Some(FailureKind::Provider(error.class.clone()));
                 let facts = Facts {
                     retries: driving.retries,
                     replay,

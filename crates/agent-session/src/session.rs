@@ -14,14 +14,15 @@ use foldline_llm_client::LanguageModel;
 use foldline_session_model::log::SessionLog;
 use foldline_session_model::model_call::{InputBlock, ModelRef};
 use foldline_session_model::{EntryDraft, EntryId, HeaderDraft, Tokens};
-use foldline_session_store::SessionStore;
+use foldline_session_store::{SessionStore, Stamp};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::sync::OwnedMutexGuard;
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use crate::compaction::BackupChoice;
 use crate::core::{Core, SessionOptions};
-use crate::event::{CompactionAction, Event, NoticeLevel};
+use crate::event::{CompactionAction, Event, FailureKind, NoticeLevel};
 use crate::journal::{CommitError, Journal, LoadSessionError};
 use crate::queue::Delivery;
 use crate::run::{RunReport, Start};
@@ -79,12 +80,22 @@ pub enum SessionError {
         message: String,
         /// Whether another writer is the cause.
         busy: bool,
+        /// What the system said, if it was the system that refused.
+        system: Option<std::io::ErrorKind>,
     },
     /// The operation was cancelled. Nothing was written.
     #[error("{what} cancelled")]
     Cancelled {
         /// Which operation.
         what: &'static str,
+    },
+    /// A model failed, or the way to it. Nothing was written.
+    #[error("{message}")]
+    Provider {
+        /// Why.
+        message: String,
+        /// How; [`FailureKind::Answer`] if it answered with something that cannot be used.
+        kind: FailureKind,
     },
     /// The operation failed. Nothing was written.
     #[error("{0}")]
@@ -95,7 +106,8 @@ impl From<CommitError> for SessionError {
     fn from(error: CommitError) -> Self {
         Self::Write {
             busy: error.is_busy(),
-            message: error.to_string(),
+            message: error.full_text(),
+            system: error.system(),
         }
     }
 }
@@ -155,6 +167,8 @@ pub struct CompactOptions {
     pub parameters: Option<Parameters>,
     /// Tokens of recent messages that stay.
     pub keep_recent: Option<Tokens>,
+    /// Whether the session is copied beforehand.
+    pub backup: BackupChoice,
 }
 
 /// Where a session stands.
@@ -203,6 +217,18 @@ impl AgentSession {
     ) -> Result<Self, LoadSessionError> {
         let (journal, log) = Journal::open_whole(store, path)?;
         Ok(Self::over(journal, log, options))
+    }
+
+    /// Opens a session that was read already. Nothing is written to it if the file is another one by now.
+    pub fn open_read(
+        store: Arc<dyn SessionStore>,
+        path: &Path,
+        log: SessionLog,
+        stamp: Stamp,
+        options: SessionOptions,
+    ) -> Self {
+        let journal = Journal::over_read(store, path, &log, stamp);
+        Self::over(journal, log, options)
     }
 
     /// Writes a new session and opens it.

@@ -4,6 +4,7 @@
 //! [`resolve`] lays layers over the defaults and is pure: values in, [`Resolved`] out. [`SettingsFiles`] reads and
 //! writes the files. Nothing here fails because of a bad value: it is reported, and what lies below it holds.
 
+mod apply;
 mod catalog;
 mod environment;
 mod files;

@@ -21,9 +21,21 @@ use super::{
     Extras, Ground, NotPlanned, Order, Oversized, POLICY, Planned, UNCHANGED, falls_back, on_thread,
 };
 use crate::core::{Core, context};
+use crate::event::{FailureKind, Unpaid};
 use crate::journal::now_text;
 
 type Replies = Vec<Result<LlmReply, CallFailure>>;
+
+/// A plan that was carried out, or why it is not.
+type Finished = Result<Made, NotPlanned>;
+
+/// A plan that was carried out.
+struct Made {
+    compaction: VerbatimCompaction,
+    plan: RangePlan,
+    /// What is wrong with the text of an earlier compaction, which is taken as plain text then.
+    provenance: Option<String>,
+}
 
 /// What the ladder says after the answers so far.
 enum Stand {
@@ -31,7 +43,7 @@ enum Stand {
         candidate: usize,
         request: Box<LlmRequest<'static>>,
     },
-    Done(Box<Result<(VerbatimCompaction, RangePlan), NotSmaller>>),
+    Done(Box<Finished>),
     Failed {
         message: String,
         category: Category,
@@ -73,18 +85,18 @@ impl Core {
             match stand {
                 Stand::Done(finished) => {
                     return match *finished {
-                        Ok((compaction, plan)) => {
-                            let planner = match &plan.planner {
+                        Ok(made) => {
+                            let planner = match &made.plan.planner {
                                 Some(planner) => format!("{}/{}", planner.provider, planner.id),
-                                None if plan.rung == Rung::Planned => profiles
+                                None if made.plan.rung == Rung::Planned => profiles
                                     .first()
                                     .map(|p| p.model_ref().to_string())
                                     .unwrap_or_default(),
                                 None => "extractive".to_owned(),
                             };
-                            Ok(planned(compaction, plan, planner))
+                            Ok(planned(made, planner))
                         }
-                        Err(reason) => Err(NotPlanned::Skipped(reason.to_string())),
+                        Err(not) => Err(not),
                     };
                 }
                 Stand::Failed { message, category } => {
@@ -93,7 +105,17 @@ impl Core {
                         Category::Unauthenticated => format!("No API key found for {message}"),
                         _ => message,
                     };
-                    return Err(NotPlanned::Failed(format!("{text}{beside}")));
+                    let kind = match answers.pop() {
+                        Some(Err(failure)) => FailureKind::Provider(failure.class),
+                        _ if category == Category::ContextOverflow => {
+                            FailureKind::Provider(ErrorClass::OVERFLOW)
+                        }
+                        _ => FailureKind::Answer,
+                    };
+                    return Err(NotPlanned::FailedBy {
+                        kind,
+                        cause: format!("{text}{beside}"),
+                    });
                 }
                 Stand::Ask { candidate, request } => {
                     let Some(model) = models.get(candidate) else {
@@ -146,8 +168,8 @@ impl Core {
         })
         .await?;
         match made {
-            Ok((compaction, plan)) => Ok(planned(compaction, plan, "extractive".to_owned())),
-            Err(reason) => Err(NotPlanned::Skipped(reason.to_string())),
+            Ok(made) => Ok(planned(made, "extractive".to_owned())),
+            Err(not) => Err(not),
         }
     }
 
@@ -173,8 +195,8 @@ impl Core {
         .await?;
         match stand {
             Stand::Done(finished) => match *finished {
-                Ok((compaction, plan)) => Ok(planned(compaction, plan, "extractive".to_owned())),
-                Err(reason) => Err(NotPlanned::Skipped(reason.to_string())),
+                Ok(made) => Ok(planned(made, "extractive".to_owned())),
+                Err(not) => Err(not),
             },
             Stand::Failed { message, .. } => Err(NotPlanned::Failed(message)),
             Stand::Ask { .. } => Err(NotPlanned::Failed("no available model".to_owned())),
@@ -300,17 +322,40 @@ fn with_preparation<R>(
     Ok(work(&preparation))
 }
 
-fn finish(
-    ground: &Ground,
-    preparation: &Preparation<'_, '_>,
-    plan: RangePlan,
-) -> Result<(VerbatimCompaction, RangePlan), NotSmaller> {
+fn finish(ground: &Ground, preparation: &Preparation<'_, '_>, plan: RangePlan) -> Finished {
     use foldline_compaction_core::accounting::ContextSize;
     let size = ContextSize::of(preparation.context(), ground.overhead, Tokens::ZERO, &Heuristic);
-    verbatim::finish(preparation, &plan, ground.demand, size.tokens, &Heuristic).map(|made| (made, plan))
+    match verbatim::finish(preparation, &plan, ground.demand, size.tokens, &Heuristic) {
+        Ok(compaction) => Ok(Made {
+            compaction,
+            plan,
+            provenance: preparation.provenance_error().map(ToString::to_string),
+        }),
+        Err(reason @ NotSmaller::Insufficient { before, after, .. }) => Err(NotPlanned::Unpaid {
+            reason: reason.to_string(),
+            figures: Box::new(Unpaid {
+                tokens_before: before,
+                tokens_after: after,
+                rung: plan.rung.as_str(),
+                extras: Extras {
+                    stats: Some(
+                        verbatim::reconstruct(preparation.region(), &plan.ranges).stats(before, after),
+                    ),
+                    dropped_lines: plan.dropped,
+                    ..Extras::default()
+                },
+            }),
+        }),
+        Err(reason) => Err(NotPlanned::Skipped(reason.to_string())),
+    }
 }
 
-fn planned(compaction: VerbatimCompaction, plan: RangePlan, planner: String) -> Planned {
+fn planned(made: Made, planner: String) -> Planned {
+    let Made {
+        compaction,
+        plan,
+        provenance,
+    } = made;
     Planned {
         tokens_before: compaction.stats.tokens_before,
         tokens_after: compaction.stats.tokens_after,
@@ -320,6 +365,8 @@ fn planned(compaction: VerbatimCompaction, plan: RangePlan, planner: String) -> 
         extras: Extras {
             stats: Some(compaction.stats),
             dropped_lines: plan.dropped,
+            deleted: Some(plan.ranges),
+            provenance,
             ..Extras::default()
         },
     }

@@ -9,9 +9,10 @@ use foldline_compaction_core::summary::{
     self, CommitOptions, JobOptions, Preparation, PrepareOptions, SummaryCompaction, SummaryError,
     SummaryJob, Window,
 };
+use foldline_compaction_core::verbatim::NotSmaller;
 use foldline_llm_client::{LanguageModel, LlmError, RetryingModel};
 use foldline_session_model::Tokens;
-use foldline_session_model::model_call::{ErrorClass, LlmReply, LlmRequest, ModelProfile};
+use foldline_session_model::model_call::{ErrorClass, LlmReply, LlmRequest, ModelProfile, OtherCause};
 use foldline_session_model::tokens::Heuristic;
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +20,7 @@ use super::{
     Extras, Ground, NotPlanned, Order, Oversized, POLICY, Planned, UNCHANGED, advances, falls_back, on_thread,
 };
 use crate::core::{Core, context};
-use crate::event::Event;
+use crate::event::{Event, FailureKind, Unpaid};
 
 /// Why a candidate gave no summary.
 enum Refused {
@@ -50,7 +51,7 @@ impl Core {
                 Ok(planned) => return Ok(planned),
                 Err(Refused::Final(not)) => match not {
                     NotPlanned::Failed(cause) if falls_back(order, ground) => {
-                        last = Some(cause);
+                        last = Some((FailureKind::Other, cause));
                         break;
                     }
                     not => return Err(not),
@@ -59,8 +60,14 @@ impl Core {
                     let name = model.profile().model_ref();
                     failures.push(format!("{name}: {cause}"));
                     unchanged &= cause == UNCHANGED;
-                    last = Some(missing_credentials(&class, &name.to_string()).unwrap_or(cause));
-                    if !is_remote && !advances(order, &class) {
+                    let text = missing_credentials(&class, &name.to_string()).unwrap_or(cause);
+                    let advances = advances(order, &class);
+                    let kind = match class {
+                        ErrorClass::Other(OtherCause::Protocol) => FailureKind::Answer,
+                        class => FailureKind::Provider(class),
+                    };
+                    last = Some((kind, text));
+                    if !is_remote && !advances {
                         break;
                     }
                 }
@@ -70,9 +77,10 @@ impl Core {
             if unchanged && last.is_some() {
                 return Err(NotPlanned::Skipped(unchanged_text(order)));
             }
-            return Err(NotPlanned::Failed(
-                last.unwrap_or_else(|| "no available model".to_owned()),
-            ));
+            return Err(match last {
+                Some((kind, cause)) => NotPlanned::FailedBy { kind, cause },
+                None => NotPlanned::Failed("no available model".to_owned()),
+            });
         }
         let input = ground.clone();
         let extracted = on_thread(move || {
@@ -140,11 +148,9 @@ impl Core {
             on_thread(move || with_job(&input, &asked, |job| job.finish(&replies, &Heuristic))).await?;
         match finished {
             Ok(compaction) => Ok(planned(compaction, profile.model_ref().to_string(), "planned")),
-            Err(error @ SummaryError::NotSmaller(_)) => {
-                Err(Refused::Final(NotPlanned::Skipped(error.to_string())))
-            }
+            Err(SummaryError::NotSmaller(reason)) => Err(Refused::Final(unpaid(reason, "planned"))),
             Err(error) => Err(Refused::Next {
-                class: ErrorClass::Other(foldline_session_model::model_call::OtherCause::Protocol),
+                class: ErrorClass::Other(OtherCause::Protocol),
                 cause: error.to_string(),
             }),
         }
@@ -259,9 +265,25 @@ fn unchanged_text(order: &Order) -> String {
 
 fn not_planned(error: SummaryError) -> NotPlanned {
     match error {
-        SummaryError::NotSmaller(reason) => NotPlanned::Skipped(reason.to_string()),
+        SummaryError::NotSmaller(reason) => unpaid(reason, "extractive"),
         SummaryError::Cancelled => NotPlanned::Cancelled,
         error => NotPlanned::Failed(error.to_string()),
+    }
+}
+
+/// A summary that does not make the context small enough.
+fn unpaid(reason: NotSmaller, rung: &'static str) -> NotPlanned {
+    match reason {
+        NotSmaller::Insufficient { before, after, .. } => NotPlanned::Unpaid {
+            reason: reason.to_string(),
+            figures: Box::new(Unpaid {
+                tokens_before: before,
+                tokens_after: after,
+                rung,
+                extras: Extras::default(),
+            }),
+        },
+        reason => NotPlanned::Skipped(reason.to_string()),
     }
 }
 

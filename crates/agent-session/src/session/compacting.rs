@@ -28,7 +28,9 @@ impl AgentSession {
                 // One that has ended is none to join.
                 Some(running) if running.peek().is_none() => running.clone(),
                 _ => {
-                    let task = tokio::spawn(self.clone().compact_alone(options));
+                    // Whoever cancels right behind this call means this compaction.
+                    let lease = self.shared.begin(OperationKind::Compact).ok();
+                    let task = tokio::spawn(self.clone().compact_alone(options, lease));
                     let shared: ManualCompaction = async move {
                         task.await
                             .unwrap_or_else(|error| Err(SessionError::Failed(error.to_string())))
@@ -43,8 +45,16 @@ impl AgentSession {
         joined.await
     }
 
-    async fn compact_alone(self, options: CompactOptions) -> Result<CompactionEnd, SessionError> {
-        let lease = match self.take_over().await {
+    async fn compact_alone(
+        self,
+        options: CompactOptions,
+        lease: Option<Lease>,
+    ) -> Result<CompactionEnd, SessionError> {
+        let taken = match lease {
+            Some(lease) => Ok(lease),
+            None => self.take_over().await,
+        };
+        let lease = match taken {
             Ok(lease) => lease,
             Err(error) => {
                 self.forget_manual();
@@ -57,6 +67,7 @@ impl AgentSession {
             instructions: options.instructions,
             parameters: options.parameters,
             keep_recent: options.keep_recent,
+            backup: options.backup,
             ..Order::automatic(Reason::Manual, Urgency::Recoverable)
         };
         let mut core = Arc::clone(&self.core).lock_owned().await;

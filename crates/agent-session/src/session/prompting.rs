@@ -77,18 +77,16 @@ impl AgentSession {
     ///
     /// # Errors
     /// It could not be written.
-    pub async fn steer(&self, text: impl Into<String>) -> Result<(), SessionError> {
-        self.enqueue(vec![InputBlock::Text(text.into().into())], Delivery::Steer)
-            .await
+    pub async fn steer(&self, message: impl Into<Prompt>) -> Result<(), SessionError> {
+        self.enqueue(message.into().blocks, Delivery::Steer).await
     }
 
     /// Queues a message that is delivered when a run would end. It is in the session when this returns.
     ///
     /// # Errors
     /// It could not be written.
-    pub async fn follow_up(&self, text: impl Into<String>) -> Result<(), SessionError> {
-        self.enqueue(vec![InputBlock::Text(text.into().into())], Delivery::FollowUp)
-            .await
+    pub async fn follow_up(&self, message: impl Into<Prompt>) -> Result<(), SessionError> {
+        self.enqueue(message.into().blocks, Delivery::FollowUp).await
     }
 
     /// In a task of its own, so that a caller who goes away leaves no message that is written and not known to wait.

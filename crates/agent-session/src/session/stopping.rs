@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::AgentSession;
-use crate::shared::Part;
+use crate::shared::{OperationKind, Part};
 
 impl AgentSession {
     /// Cancels whatever is in progress. Messages that wait stay.
@@ -13,6 +13,13 @@ impl AgentSession {
 
     /// Cancels the compaction in progress, and nothing else. Says whether there was one.
     pub fn abort_compaction(&self) -> bool {
+        if let Some(current) = &*self.shared.current()
+            && current.kind == OperationKind::Compact
+        {
+            // All of it is the compaction, also before the plan is begun.
+            current.cancel.cancel();
+            return true;
+        }
         self.shared.stop(Part::Compaction) || self.shared.stop(Part::Handoff)
     }
 

@@ -134,7 +134,7 @@ async fn a_summary_that_fails_changes_nothing() {
         .unwrap();
     let before = rig.bytes();
     let moved = rig.session.navigate(log.id(first), summarised()).await;
-    assert!(matches!(moved, Err(SessionError::Failed(text)) if text.contains("no key")));
+    assert!(matches!(moved, Err(SessionError::Provider { message, .. }) if message.contains("no key")));
     assert_eq!(rig.bytes(), before);
     assert_eq!(Told(rig.events()).count("branch_summary_end"), 1);
 }
