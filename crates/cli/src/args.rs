@@ -6,7 +6,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use foldline_compaction_core::verbatim::Share;
 
 use crate::commands::{completions, delete, models, recall, rename};
-use crate::model::{EXTRACTIVE, ModelArgs};
+use crate::model::ModelArgs;
 
 /// Keep long sessions of coding agents usable.
 #[derive(Debug, Parser)]
@@ -45,6 +45,8 @@ pub(crate) enum Command {
     Navigate(Navigate),
     /// Take back the newest compaction or prune.
     Undo(Undo),
+    /// Write a handoff document, and begin a new session with it.
+    Handoff(crate::commands::handoff::Args),
     /// Make a new session from the path to an entry.
     Fork(Fork),
     /// Search everything that was ever said, folded or not.
@@ -67,6 +69,10 @@ pub(crate) enum Command {
     Export(Export),
     /// Write a page that shows how full the context was, what filled it, and what each compaction did.
     Report(crate::commands::report::Args),
+    /// Say one thing to a model, let it work, and print its answer.
+    Run(crate::commands::run::Args),
+    /// Drive a session by JSON lines on standard input and output.
+    Rpc(crate::commands::rpc::Args),
     /// Make summaries for other agents, over HTTP.
     Serve(crate::commands::serve::Args),
     /// Show and change settings; trust projects.
@@ -88,7 +94,8 @@ pub(crate) enum Command {
 pub(crate) struct Compact {
     /// The session: a path, the start of an id, or `latest`.
     pub(crate) session: String,
-    /// How to compact [default: context-full with a model, verbatim-lines without one].
+    /// How to compact [default: the setting `compaction.strategy`, or context-full with a model and verbatim-lines
+    /// without one].
     #[arg(long, value_enum)]
     pub(crate) strategy: Option<Strategy>,
     #[command(flatten)]
@@ -96,20 +103,22 @@ pub(crate) struct Compact {
     /// What a summary should pay attention to (context-full).
     #[arg(long, value_name = "T")]
     pub(crate) instructions: Option<String>,
-    /// The share of the compactable lines to keep, above 0 and below 1 [default: 0.5 without --budget]
-    /// (verbatim-lines).
+    /// The share of the compactable lines to keep, above 0 and below 1 [default: without --budget the
+    /// setting `compaction.compression_ratio`, or 0.5] (verbatim-lines).
     #[arg(long, value_name = "R", value_parser = share)]
     pub(crate) ratio: Option<Share>,
     /// The share of the compactable tokens to keep, above 0 and below 1 (verbatim-lines). With --ratio the stricter
     /// wins.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(crate) budget: Option<Share>,
-    /// About how many tokens of the newest messages stay as they are (context-full).
-    #[arg(long, value_name = "N", default_value_t = 20_000)]
-    pub(crate) keep_recent: u32,
-    /// How many of the newest messages stay as messages (verbatim-lines).
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    pub(crate) preserve_recent: usize,
+    /// About how many tokens of the newest messages stay as they are (context-full) [default: the setting
+    /// `compaction.keepRecentTokens`, or 20000].
+    #[arg(long, value_name = "N")]
+    pub(crate) keep_recent: Option<u32>,
+    /// How many of the newest messages stay as messages (verbatim-lines) [default: the setting
+    /// `compaction.preserve_recent`, or 2].
+    #[arg(long, value_name = "N")]
+    pub(crate) preserve_recent: Option<usize>,
     /// What the kept lines should be about [default: the last user message].
     #[arg(long, value_name = "Q")]
     pub(crate) query: Option<String>,
@@ -122,17 +131,6 @@ pub(crate) struct Compact {
     /// Write a compacted copy here and leave the session as it is. The file must not exist.
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-}
-
-impl Compact {
-    /// The strategy: without a flag it depends on who plans.
-    pub(crate) fn strategy(&self) -> Strategy {
-        self.strategy.unwrap_or(if self.model.model == EXTRACTIVE {
-            Strategy::VerbatimLines
-        } else {
-            Strategy::ContextFull
-        })
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -201,9 +199,9 @@ Examples:
 pub(crate) struct Prune {
     /// The session: a path, the start of an id, or `latest`.
     pub(crate) session: String,
-    /// Where the originals are kept.
-    #[arg(long, value_enum, default_value_t = PruneStorage::Mask)]
-    pub(crate) storage: PruneStorage,
+    /// Where the originals are kept [default: the setting `pruning.storage`, or mask].
+    #[arg(long, value_enum)]
+    pub(crate) storage: Option<PruneStorage>,
     /// Show what would be pruned and change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -224,15 +222,6 @@ pub(crate) enum PruneStorage {
     Mask,
     /// In files beside the session, which is rewritten, so that other agents see the notices.
     Rewrite,
-}
-
-impl PruneStorage {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Mask => "mask",
-            Self::Rewrite => "rewrite",
-        }
-    }
 }
 
 #[derive(Debug, ClapArgs)]

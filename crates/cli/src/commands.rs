@@ -9,6 +9,7 @@ pub(crate) mod delete;
 mod export;
 mod fork;
 mod gc;
+pub(crate) mod handoff;
 mod import;
 mod list;
 pub(crate) mod models;
@@ -17,6 +18,8 @@ mod prune;
 pub(crate) mod recall;
 pub(crate) mod rename;
 pub(crate) mod report;
+pub(crate) mod rpc;
+pub(crate) mod run;
 pub(crate) mod serve;
 mod show;
 mod stats;
@@ -36,6 +39,7 @@ pub(crate) fn run(command: &Command, format: Format) -> Result<Status, CommandEr
         Command::Tree(args) => tree::run(args, format),
         Command::Navigate(args) => navigate::run(args, format),
         Command::Undo(args) => undo::run(args, format),
+        Command::Handoff(args) => handoff::run(args, format),
         Command::Fork(args) => fork::run(args, format),
         Command::Rename(args) => rename::run(args, format),
         Command::Delete(args) => delete::run(args, format),
@@ -47,6 +51,8 @@ pub(crate) fn run(command: &Command, format: Format) -> Result<Status, CommandEr
         Command::List(args) => list::run(args, format),
         Command::Gc(args) => gc::run(args, format),
         Command::Report(args) => report::run(args, format),
+        Command::Run(args) => run::run(args, format),
+        Command::Rpc(args) => rpc::run(args),
         Command::Serve(args) => serve::run(args, format),
         Command::Config(args) => config::run(args, format),
         Command::Import(args) => import::run(args, format),

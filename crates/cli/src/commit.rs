@@ -1,12 +1,11 @@
-//! How every command writes: planned entries, appended in one step if the session is still the one that was read.
+//! Files that commands write whole: copies, forks, imports; and the writer for a repair.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use foldline_session_model::log::Migration;
-use foldline_session_model::{EntryDraft, EntryId, EntryIx, Envelope};
+use foldline_session_model::{EntryDraft, EntryId, Envelope};
 use foldline_session_store::{
     CreateError, DiskStore, Expected, OpenError, OpenOptions, Owner, SessionStore as _, SessionWriter,
 };
@@ -14,115 +13,51 @@ use foldline_session_store::{
 use crate::error::{CommandError, ErrorKind};
 use crate::session::Session;
 
-/// Entries that belong together: all of them are written, or none.
-#[must_use = "nothing is written before the commit"]
-pub(crate) struct Commit<'s> {
-    session: &'s Session,
-    timestamp: String,
-    lines: Vec<String>,
-    ids: Vec<EntryId>,
-}
-
-/// When the session is copied beforehand. A file of an old form is always copied before it is migrated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Backup {
-    /// Always; the name says what for.
-    Before(&'static str),
-    /// Only before a migration.
-    OnlyToMigrate,
-}
-
-impl<'s> Commit<'s> {
-    /// A commit without entries.
-    pub(crate) fn on(session: &'s Session) -> Self {
-        Self {
-            session,
-            timestamp: now(),
-            lines: Vec::new(),
-            ids: Vec::new(),
-        }
-    }
-
-    /// Adds an entry and returns its id, which later entries may refer to.
-    pub(crate) fn add(&mut self, parent: Option<EntryId>, draft: &EntryDraft) -> EntryId {
-        let used =
-            |id: &str| self.session.log.find(id).is_some() || self.ids.iter().any(|own| own.as_str() == id);
-        let id = fresh_id(used);
-        self.ids.push(id.clone());
-        let envelope = Envelope {
-            id: id.clone(),
-            parent,
-            timestamp: self.timestamp.clone(),
-        };
-        self.lines.push(draft.line(&envelope));
-        id
-    }
-
-    /// Appends the entries to the session. Returns the backup, if one was made.
-    ///
-    /// # Errors
-    /// Somebody else writes the session or wrote it since it was read, or the disk refuses.
-    pub(crate) fn append(self, store: &DiskStore, backup: Backup) -> Result<Option<PathBuf>, CommandError> {
-        let session = self.session;
-        not_imported(session)?;
-        let migrated = match session.log.disk_form().migration {
-            Migration::ReadOnly => return Err(read_only(session)),
-            Migration::Needed => Some(session.log.to_written_form().ok_or_else(|| read_only(session))?),
-            Migration::NotNeeded => None,
-        };
-        let mut writer = writer(session, store)?;
-        let backup = match (migrated, backup) {
-            (Some(text), _) => Some(
-                writer
-                    .rewrite(&mut lines_of(&text), "migrate", SystemTime::now())
-                    .map_err(|e| failed(&e))?,
-            ),
-            (None, Backup::Before(label)) => {
-                Some(writer.backup(label, SystemTime::now()).map_err(|e| failed(&e))?)
-            }
-            (None, Backup::OnlyToMigrate) => None,
-        };
-        let lines: Vec<&str> = self.lines.iter().map(String::as_str).collect();
-        writer.append_group(&lines).map_err(|e| failed(&e))?;
-        Ok(backup)
-    }
-
-    /// Writes a copy of the session with the entries at its end. The session is not touched.
-    ///
-    /// # Errors
-    /// The file exists, or the disk refuses.
-    pub(crate) fn write_copy(self, store: &DiskStore, output: &Path) -> Result<(), CommandError> {
-        let text = self
-            .session
-            .log
-            .to_written_form()
-            .ok_or_else(|| read_only(self.session))?;
-        let mut lines = lines_of(&text).chain(self.lines.iter().map(String::as_bytes));
-        create(store, output, &mut lines)
-    }
-}
-
-/// Writes the session anew with other lines in the place of some entries. Returns the backup.
+/// Appends an entry at the end of a session. Returns its id, and the backup if the session had to be migrated.
 ///
 /// # Errors
-/// As [`Commit::append`]; the session is as it was then.
-pub(crate) fn rewrite(
+/// Somebody else writes the session or wrote it since it was read, or the disk refuses.
+pub(crate) fn append(
     session: &Session,
     store: &DiskStore,
-    replaced: &BTreeMap<EntryIx, String>,
-    label: &str,
-) -> Result<PathBuf, CommandError> {
+    draft: &EntryDraft,
+) -> Result<(EntryId, Option<PathBuf>), CommandError> {
     not_imported(session)?;
-    let text = session
-        .log
-        .to_written_form_with(replaced)
-        .ok_or_else(|| read_only(session))?;
-    writer(session, store)?
-        .rewrite(&mut lines_of(&text), label, SystemTime::now())
-        .map_err(|e| failed(&e))
+    let log = &session.log;
+    let migrated = match log.disk_form().migration {
+        Migration::ReadOnly => return Err(read_only(session)),
+        Migration::Needed => Some(log.to_written_form().ok_or_else(|| read_only(session))?),
+        Migration::NotNeeded => None,
+    };
+    let id = fresh_id(|id| log.find(id).is_some());
+    let line = draft.line(&Envelope {
+        id: id.clone(),
+        parent: log.leaf().map(|ix| log.entry_id(ix)),
+        timestamp: now(),
+    });
+    let mut writer = writer(session, store)?;
+    let backup = match migrated {
+        Some(text) => Some(
+            writer
+                .rewrite(&mut lines_of(&text), "migrate", SystemTime::now())
+                .map_err(|e| failed(&e))?,
+        ),
+        None => None,
+    };
+    writer.append_group(&[&line]).map_err(|e| failed(&e))?;
+    Ok((id, backup))
 }
 
-fn not_imported(session: &Session) -> Result<(), CommandError> {
+/// Writes a copy of a session. The session is not touched.
+///
+/// # Errors
+/// The file exists, or the disk refuses.
+pub(crate) fn copy(session: &Session, store: &DiskStore, output: &Path) -> Result<(), CommandError> {
+    let text = session.log.to_written_form().ok_or_else(|| read_only(session))?;
+    create(store, output, &mut lines_of(&text))
+}
+
+pub(crate) fn not_imported(session: &Session) -> Result<(), CommandError> {
     if let Some(agent) = session.imported_from {
         let path = session.path.display();
         return Err(CommandError::new(
@@ -193,8 +128,15 @@ pub(crate) fn now() -> String {
 }
 
 fn failed(error: &(dyn std::error::Error + 'static)) -> CommandError {
-    let command_error = CommandError::from_error(ErrorKind::Failed, error);
-    match system_error(error) {
+    with_system_hint(
+        CommandError::from_error(ErrorKind::Failed, error),
+        system_error(error),
+    )
+}
+
+/// What can be done about what the system said.
+pub(crate) fn with_system_hint(command_error: CommandError, system: Option<io::ErrorKind>) -> CommandError {
+    match system {
         Some(io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => command_error
             .hint("the folder of the session must be writable too: a backup and a lock go there; or write elsewhere"),
         Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {

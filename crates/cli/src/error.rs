@@ -91,6 +91,8 @@ pub(crate) enum Status {
     Done,
     /// The file is damaged.
     Damaged,
+    /// The result tells that it did not come to its end, and why.
+    Ended(ErrorKind),
 }
 
 impl Status {
@@ -98,6 +100,7 @@ impl Status {
         match self {
             Self::Done => 0,
             Self::Damaged => 3,
+            Self::Ended(kind) => kind.exit_code(),
         }
     }
 }

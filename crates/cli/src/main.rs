@@ -3,8 +3,10 @@
 mod args;
 mod commands;
 mod commit;
+mod door;
 mod environment;
 mod error;
+mod host;
 mod model;
 mod new_file;
 mod output;
@@ -12,6 +14,7 @@ mod progress;
 #[cfg(test)]
 mod reference;
 mod session;
+mod setup;
 mod view;
 
 use std::process::ExitCode;

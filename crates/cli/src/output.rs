@@ -5,7 +5,7 @@
     reason = "this is the module that prints"
 )]
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
@@ -52,6 +52,33 @@ pub(crate) fn result(format: Format, document: &impl Serialize, text: impl FnOnc
     }
 }
 
+/// Prints a line of a protocol.
+///
+/// # Errors
+/// Nobody reads any more.
+pub(crate) fn line(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+/// Prints a piece of a text that is still coming.
+pub(crate) fn stream(piece: &str) {
+    let mut out = std::io::stdout().lock();
+    let written = if out.is_terminal() {
+        // What a model says must not command the terminal.
+        let shown: String = piece
+            .chars()
+            .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+            .collect();
+        out.write_all(shown.as_bytes())
+    } else {
+        out.write_all(piece.as_bytes())
+    };
+    written.and_then(|()| out.flush()).ok();
+}
+
 /// Prints a warning.
 pub(crate) fn warning(text: &str) {
     anstream::eprintln!("{WARNING}warning{WARNING:#}: {text}");
@@ -68,19 +95,25 @@ struct ErrorDocument<'e> {
 }
 
 #[derive(Serialize)]
-struct ErrorFields<'e> {
+pub(crate) struct ErrorFields<'e> {
     kind: &'static str,
     message: &'e str,
     hint: Option<&'e str>,
 }
 
+impl<'e> From<&'e CommandError> for ErrorFields<'e> {
+    fn from(error: &'e CommandError) -> Self {
+        Self {
+            kind: error.kind.name(),
+            message: &error.message,
+            hint: error.hint.as_deref(),
+        }
+    }
+}
+
 /// Prints a failure: cause, then hint.
 pub(crate) fn failure(error: &CommandError, format: Format) {
-    let fields = ErrorFields {
-        kind: error.kind.name(),
-        message: &error.message,
-        hint: error.hint.as_deref(),
-    };
+    let fields = ErrorFields::from(error);
     if format == Format::Json {
         result(format, &ErrorDocument { error: fields }, String::new);
     } else {

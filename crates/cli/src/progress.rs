@@ -1,5 +1,6 @@
 //! A sign of life on standard error while something takes long.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -20,8 +21,13 @@ impl Progress {
         Self { bar }
     }
 
-    pub(crate) fn step(&self, text: &'static str) {
+    pub(crate) fn step(&self, text: impl Into<Cow<'static, str>>) {
         self.bar.set_message(text);
+    }
+
+    /// Prints something while the spinner steps aside.
+    pub(crate) fn say(&self, print: impl FnOnce()) {
+        self.bar.suspend(print);
     }
 }
 

@@ -1,29 +1,25 @@
 //! `foldline compact`: one compaction of a session.
 
 mod diff;
-mod planner;
-mod summary;
+mod dry;
+mod real;
 
-use std::path::Path;
 use std::time::Instant;
 
-use foldline_compaction_core::verbatim::{
-    self, Demand, NotSmaller, Parameters, Preparation, Share, SmallRegion, reconstruct,
-};
-use foldline_session_model::model_call::ModelProfile;
-use foldline_session_model::tokens::Heuristic;
-use foldline_session_model::tree::Leaf;
-use foldline_session_model::{CompactionDraft, EntryDraft, EntryId};
+use foldline_compaction_core::prompts::PROMPT_VERSION;
+use foldline_compaction_core::verbatim::{self, Parameters, Share};
+use foldline_session_model::EntryId;
+use foldline_session_model::fold::Context;
 use foldline_session_store::DiskStore;
 use serde::Serialize;
 
-use crate::args;
-use crate::commit::{Backup, Commit};
+use crate::args::{self, Strategy};
 use crate::error::{CommandError, ErrorKind, Status};
-use crate::model::{Model, RequestPreview};
-use crate::output::{self, BOLD, Format, GOOD, grouped};
+use crate::model::RequestPreview;
+use crate::output::{self, Format};
 use crate::progress::Progress;
 use crate::session::{Damage, Session};
+use crate::setup::{Purpose, Setup};
 
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -65,12 +61,11 @@ enum Asked {
     },
 }
 
-/// What a strategy works with.
+/// What was asked for, and with what.
 struct Work<'w> {
     args: &'w args::Compact,
-    model: Option<&'w Model>,
-    store: &'w DiskStore,
-    session: &'w Session,
+    setup: &'w Setup,
+    strategy: Strategy,
     started: Instant,
     format: Format,
 }
@@ -83,241 +78,100 @@ pub(crate) fn run(args: &args::Compact, format: Format) -> Result<Status, Comman
                 .hint("name a file that does not exist yet"),
         );
     }
+    let setup = Setup::new(&args.model, Purpose::Compaction)?;
     // Before anything is read: a model that cannot be asked is not worth waiting for.
-    let model = if args.dry_run { None } else { args.model.open()? };
+    let options = if args.dry_run {
+        None
+    } else {
+        Some(setup.options()?)
+    };
     let progress = Progress::start("Reading the session");
-    let store = DiskStore::new();
-    let session = Session::open(&store, &args.session, Damage::Warn)?;
-    let context = session.context(&Leaf::Last)?;
-    if args.strategy() == args::Strategy::ContextFull {
-        let work = Work {
-            args,
-            model: model.as_ref(),
-            store: &store,
-            session: &session,
-            started,
-            format,
-        };
-        return summary::run(&work, &context, progress);
-    }
-    let query = args.query.clone().or_else(|| context.last_user_text());
-    let mut parameters = Parameters::with_query(query.unwrap_or_else(|| verbatim::DEFAULT_QUERY.to_owned()));
-    parameters.preserve_recent = args.preserve_recent;
-    parameters.budget = args.budget;
-    match (args.ratio, args.budget) {
-        (Some(ratio), _) => parameters.ratio = ratio,
-        // With a budget alone, lines are no limit.
-        (None, Some(_)) => parameters.ratio = Share::ALMOST_ALL,
-        (None, None) => {}
-    }
-    let mut document = Document {
-        strategy: args.strategy().as_str(),
-        model: args.model.model.clone(),
-        parameters: Some(Asked::Lines(parameters.clone())),
-        prompt_version: verbatim::PROMPT_VERSION,
-        ..Document::default()
+    let session = Session::open(&DiskStore::new(), &args.session, Damage::Warn)?;
+    let work = Work {
+        args,
+        setup: &setup,
+        strategy: strategy(args, &setup),
+        started,
+        format,
     };
-    let preparation = match verbatim::prepare(&context, parameters, SmallRegion::Refuse, &Heuristic) {
-        Ok(preparation) => preparation,
-        Err(nothing) => return Ok(skipped(document, &nothing, started, progress, format)),
-    };
-    if let Some(error) = preparation.provenance_error() {
-        output::warning(&format!(
-            "the text of the earlier compaction is taken as plain text: {error}"
-        ));
+    match options {
+        None => dry::run(&work, &session, progress),
+        Some(options) => real::run(&work, session, options, progress),
     }
-    document.tokens_before = preparation.tokens_before().get();
-    document.first_kept_entry_id = preparation.first_kept();
-    if args.dry_run {
-        drop(progress);
-        return dry_run(document, &preparation, args, started, format);
-    }
+}
 
-    progress.step("Choosing lines");
-    let beside = args.output.as_deref().unwrap_or(&session.path);
-    let plan = match &model {
-        None => planner::extractive(&preparation),
-        Some(model) => planner::by_model(&preparation, model, &store, beside)?,
-    };
-    document.rung = Some(plan.rung.as_str());
-    let finished = verbatim::finish(
-        &preparation,
-        &plan,
-        Demand::Any,
-        preparation.tokens_before(),
-        &Heuristic,
-    );
-    let compaction = match finished {
-        Ok(compaction) => compaction,
-        Err(reason) => {
-            if let NotSmaller::Insufficient { before, after, .. } = reason {
-                document.tokens_after = after.get();
-                // What would have grown: only here a reduction can be negative.
-                document.stats = Some(reconstruct(preparation.region(), &plan.ranges).stats(before, after));
-            }
-            document.dropped = plan.dropped;
-            return Ok(skipped(document, &reason, started, progress, format));
+/// The strategy: a flag's, or that of the settings, which depends on who plans.
+fn strategy(args: &args::Compact, setup: &Setup) -> Strategy {
+    use foldline_compaction_core::settings::Strategy as Configured;
+    args.strategy.unwrap_or_else(
+        || match setup.settings().compaction.core.strategy.manual(setup.planner()) {
+            Configured::VerbatimLines => Strategy::VerbatimLines,
+            _ => Strategy::ContextFull,
+        },
+    )
+}
+
+impl Work<'_> {
+    /// The parameters of a verbatim compaction: those of the settings under those of the flags.
+    fn parameters(&self, context: &Context<'_>) -> Parameters {
+        let (args, last) = (self.args, context.last_user_text());
+        let (mut parameters, _) =
+            Parameters::merge(&[self.setup.settings().compaction.verbatim()], last.as_deref());
+        if let Some(query) = &args.query {
+            parameters.query.clone_from(query);
         }
-    };
-    progress.step("Writing");
-    let written = commit(&store, &session, &compaction.draft, args.output.as_deref())?;
-    drop(progress);
-
-    document.outcome = "committed";
-    document.entry_id = Some(written.entry);
-    document.backup_path = written.backup;
-    document.output = args.output.as_ref().map(|path| path.display().to_string());
-    document.tokens_after = compaction.stats.tokens_after.get();
-    document.dropped = plan.dropped;
-    document.stats = Some(compaction.stats);
-    if args.diff {
-        document.diff = Some(diff::removed(&preparation, &plan.ranges));
+        if let Some(count) = args.preserve_recent {
+            parameters.preserve_recent = count;
+        }
+        parameters.budget = args.budget;
+        match (args.ratio, args.budget) {
+            (Some(ratio), _) => parameters.ratio = ratio,
+            // With a budget alone, lines are no limit.
+            (None, Some(_)) => parameters.ratio = Share::ALMOST_ALL,
+            (None, None) => {}
+        }
+        parameters
     }
-    document.elapsed_ms = elapsed(started);
-    output::result(format, &document, || {
-        let mut text = document
-            .diff
-            .as_ref()
-            .map_or_else(String::new, |_| diff::text(&preparation, &plan.ranges));
-        text.push_str(&committed_text(&document, &session));
-        text
-    });
-    Ok(Status::Done)
-}
 
-struct Written {
-    entry: EntryId,
-    backup: Option<String>,
-}
+    fn keep_recent(&self) -> u32 {
+        let configured = self.setup.settings().compaction.core.keep_recent_tokens;
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a float as an integer saturates"
+        )]
+        self.args.keep_recent.unwrap_or(configured as u32)
+    }
 
-/// Appends the entry: to the session after a backup, or to a new copy of it.
-fn commit(
-    store: &DiskStore,
-    session: &Session,
-    draft: &CompactionDraft,
-    output: Option<&Path>,
-) -> Result<Written, CommandError> {
-    let log = &session.log;
-    let mut commit = Commit::on(session);
-    let leaf = log.leaf().map(|leaf| log.entry_id(leaf));
-    let entry = commit.add(leaf, &EntryDraft::compaction(draft));
-    let backup = match output {
-        // The source is the backup: it is not touched.
-        Some(output) => commit
-            .write_copy(store, output)
-            .map(|()| Some(session.path.clone()))?,
-        None => commit
-            .append(store, Backup::Before("compact"))
-            .map_err(|e| match e.kind {
-                ErrorKind::Busy => e.hint("try again when it is done, or write a copy with --output FILE"),
-                _ => e,
-            })?,
-    };
-    Ok(Written {
-        entry,
-        backup: backup.map(|path| path.display().to_string()),
-    })
+    /// What is known before anything is planned.
+    fn document(&self, context: &Context<'_>) -> Document {
+        let (parameters, prompt_version) = match self.strategy {
+            Strategy::VerbatimLines => (Asked::Lines(self.parameters(context)), verbatim::PROMPT_VERSION),
+            Strategy::ContextFull => (
+                Asked::Summary {
+                    keep_recent_tokens: self.keep_recent(),
+                },
+                PROMPT_VERSION,
+            ),
+        };
+        Document {
+            strategy: self.strategy.as_str(),
+            model: self.setup.name(),
+            parameters: Some(parameters),
+            prompt_version,
+            ..Document::default()
+        }
+    }
 }
 
 fn elapsed(started: Instant) -> u64 {
     u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-fn skipped(
-    mut document: Document,
-    reason: &dyn std::error::Error,
-    started: Instant,
-    progress: Progress,
-    format: Format,
-) -> Status {
-    drop(progress);
+fn skipped(mut document: Document, reason: &str, started: Instant, format: Format) -> Status {
     document.outcome = "skipped";
-    document.reason = Some(reason.to_string());
+    document.reason = Some(reason.to_owned());
     document.elapsed_ms = elapsed(started);
     output::result(format, &document, || format!("Nothing was changed: {reason}\n"));
     Status::Done
-}
-
-fn dry_run(
-    mut document: Document,
-    preparation: &Preparation<'_, '_>,
-    args: &args::Compact,
-    started: Instant,
-    format: Format,
-) -> Result<Status, CommandError> {
-    document.outcome = "skipped";
-    document.reason = Some("dry run".to_owned());
-    document.tokens_after = document.tokens_before;
-    let profile = args.model.profile()?;
-    document.requests = profile
-        .iter()
-        .filter_map(|p| planner::preview(preparation, p))
-        .collect();
-    document.elapsed_ms = elapsed(started);
-    output::result(format, &document, || {
-        let first = preparation
-            .first_kept()
-            .map_or_else(|| "none".to_owned(), |id| id.to_string());
-        let mut text = format!(
-            "Would compact {} messages in {} lines; {} newest messages stay, from entry {first}.\n\
-             The context has about {} tokens.\n",
-            grouped(preparation.compacted().len() as u64),
-            grouped(preparation.region().line_count() as u64),
-            preparation.tail().len(),
-            grouped(document.tokens_before),
-        );
-        text.push_str(&requests_text(&document.requests, profile.as_ref()));
-        text
-    });
-    Ok(Status::Done)
-}
-
-/// The requests of a dry run for people.
-fn requests_text(requests: &[RequestPreview], profile: Option<&ModelProfile>) -> String {
-    match profile {
-        None => "No model would be called.\n".to_owned(),
-        Some(profile) => requests.iter().map(|request| request.text(profile)).collect(),
-    }
-}
-
-fn committed_text(document: &Document, session: &Session) -> String {
-    let target = document
-        .output
-        .clone()
-        .unwrap_or_else(|| session.path.display().to_string());
-    let mut out = format!("{GOOD}Compacted{GOOD:#} {BOLD}{target}{BOLD:#}\n");
-    let saved = 100 - document.tokens_after * 100 / document.tokens_before.max(1);
-    out.push_str(&format!(
-        "  tokens  {} → {} ({saved} % less)\n",
-        grouped(document.tokens_before),
-        grouped(document.tokens_after)
-    ));
-    if let Some(stats) = &document.stats {
-        out.push_str(&format!(
-            "  lines   {} → {} kept word for word, {} gaps\n",
-            grouped(stats.lines_before as u64),
-            grouped(stats.lines_kept as u64),
-            grouped(stats.range_count as u64)
-        ));
-    }
-    if document.stats.is_none() {
-        out.push_str(&format!(
-            "  files   {} changed, {} only read\n",
-            grouped(document.modified_files.len() as u64),
-            grouped(document.read_files.len() as u64)
-        ));
-    }
-    out.push_str(&format!("  by      {} ({})\n", document.strategy, document.model));
-    if !document.dropped.is_empty() {
-        let lines: u64 = document.dropped.iter().map(|d| u64::from(d.lines)).sum();
-        out.push_str(&format!(
-            "  no room {} lines that rank first; --json lists them\n",
-            grouped(lines)
-        ));
-    }
-    match (&document.output, &document.backup_path) {
-        (None, Some(backup)) => out.push_str(&format!("  backup  {backup}\n")),
-        _ => out.push_str("  source  unchanged\n"),
-    }
-    out
 }

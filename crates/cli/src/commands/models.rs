@@ -2,15 +2,21 @@
 
 use std::time::{Duration, Instant};
 
-use foldline_llm_client::Catalogue;
+use foldline_agent_session::event::FailureKind;
 use foldline_llm_client::endpoint::key_from_env;
+use foldline_llm_client::{Catalogue, LanguageModel, LlmError};
 use foldline_session_model::Tokens;
-use foldline_session_model::model_call::{LlmRequest, ModelProfile, ModelRef};
+use foldline_session_model::model_call::{
+    ErrorClass, LlmReply, LlmRequest, ModelProfile, ModelRef, TransientCause,
+};
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
+use crate::door::runtime;
 use crate::error::{CommandError, ErrorKind, Status};
-use crate::model::{ApiName, EXTRACTIVE, ModelArgs, call_error};
+use crate::model::{ApiName, EXTRACTIVE, ModelArgs, failure_error};
 use crate::output::{self, BAD, BOLD, DIM, Format, GOOD, grouped};
+use crate::setup::{Purpose, Setup};
 
 /// A provider that takes longer than this to say one word is of no use.
 const TEST_LIMIT: Duration = Duration::from_secs(30);
@@ -182,12 +188,12 @@ fn test(model: &str, args: &Args, format: Format) -> Result<Status, CommandError
         return Err(CommandError::new(ErrorKind::Usage, message).hint("name a model as provider/model"));
     }
     let asked = ModelArgs {
-        model: model.to_owned(),
+        model: Some(model.to_owned()),
         base_url: args.base_url.clone(),
         api: args.api,
         context_window: None,
     };
-    let Some(client) = asked.open()? else {
+    let Some(client) = Setup::new(&asked, Purpose::Work)?.answerer()? else {
         return Err(CommandError::new(
             ErrorKind::Usage,
             format!("{model:?} is no model"),
@@ -197,9 +203,8 @@ fn test(model: &str, args: &Args, format: Format) -> Result<Status, CommandError
     // Models that think first need some room before the word.
     request.max_output = Some(Tokens(512));
     let start = Instant::now();
-    let reply = client
-        .ask_within(&request, TEST_LIMIT)
-        .map_err(|failure| call_error(&failure))?;
+    let reply = ask(&*client, &request)?
+        .map_err(|e| failure_error(&FailureKind::Provider(e.class), e.message.to_string()))?;
     let answer: String = reply.text().split_whitespace().collect::<Vec<_>>().join(" ");
     let document = TestDocument {
         outcome: "committed",
@@ -218,4 +223,26 @@ fn test(model: &str, args: &Args, format: Format) -> Result<Status, CommandError
         )
     });
     Ok(Status::Done)
+}
+
+/// Asks, and gives up after a time. Ctrl-C cancels.
+fn ask(
+    client: &dyn LanguageModel,
+    request: &LlmRequest<'_>,
+) -> Result<Result<LlmReply, LlmError>, CommandError> {
+    let cancel = CancellationToken::new();
+    Ok(runtime()?.block_on(async {
+        tokio::select! {
+            answer = tokio::time::timeout(TEST_LIMIT, client.complete(request, cancel.clone())) => {
+                answer.unwrap_or_else(|_| Err(LlmError::new(
+                    ErrorClass::Transient(TransientCause::TotalTimeout),
+                    format!("no answer within {} seconds", TEST_LIMIT.as_secs()),
+                )))
+            }
+            _ = tokio::signal::ctrl_c() => {
+                cancel.cancel();
+                Err(LlmError::cancelled())
+            }
+        }
+    }))
 }

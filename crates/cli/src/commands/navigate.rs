@@ -1,26 +1,19 @@
 //! `foldline navigate`: moves the leaf to another entry.
 
-use foldline_branch_summary::{
-    BranchSummary, BranchSummaryJob, Budget, Instructions, JobOptions, LeftOut, Navigation, PlanError,
-    PrepareOptions, extractive, prepare,
-};
-use foldline_compaction_core::file_ops::ToolTable;
-use foldline_compaction_core::prompts::Prompts;
-use foldline_compaction_core::verbatim::CallFailure;
-use foldline_session_model::fold::Profile;
-use foldline_session_model::model_call::{LlmReply, ReasoningEffort};
-use foldline_session_model::tokens::Heuristic;
-use foldline_session_model::{Author, EntryDraft, EntryId, Tokens};
+use foldline_agent_session::event::OperationOutcome;
+use foldline_agent_session::{BranchSummaryChoice, NavigateOptions, Navigated};
+use foldline_branch_summary::LeftOut;
+use foldline_session_model::EntryId;
 use foldline_session_store::DiskStore;
 use serde::Serialize;
 
 use crate::args;
-use crate::commit::{Backup, Commit};
+use crate::door::{Door, session_error};
 use crate::error::{CommandError, ErrorKind, Status};
-use crate::model::{Model, call_error};
 use crate::output::{self, BOLD, DIM, Format, GOOD, grouped};
 use crate::progress::Progress;
 use crate::session::{Damage, Session};
+use crate::setup::{Purpose, Setup};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -43,157 +36,85 @@ struct Document {
 
 pub(crate) fn run(args: &args::Navigate, format: Format) -> Result<Status, CommandError> {
     // Before anything is read: a model that cannot be asked is not worth waiting for.
-    let model = if args.summarize { args.model.open()? } else { None };
-    let store = DiskStore::new();
-    let session = Session::open(&store, &args.session, Damage::Warn)?;
-    let log = &session.log;
-    let target = session.find(&args.target)?;
-    let navigation = Navigation::plan(log, target);
-    let mut document = Document {
-        outcome: "committed",
-        reason: None,
-        old_leaf_id: navigation.old_leaf.map(|ix| log.entry_id(ix)),
-        new_leaf_id: navigation.new_leaf.map(|ix| log.entry_id(ix)),
-        editor_text: navigation.editor_text.clone(),
-        summary_entry_id: None,
-        model: args.summarize.then(|| args.model.model.clone()),
-        read_files: Vec::new(),
-        modified_files: Vec::new(),
-        left_out: Vec::new(),
-        abandoned: navigation
-            .abandoned
-            .entries()
-            .iter()
-            .map(|ix| log.entry_id(*ix))
-            .collect(),
-        backup_path: None,
-    };
-    let label = args.label.as_deref().zip(navigation.target);
-    if navigation.is_at_target() && label.is_none() {
-        return Ok(skipped(
-            document,
-            "the session stands there already",
-            &session,
-            format,
-        ));
-    }
-    let summary = if args.summarize && !navigation.is_at_target() {
-        summarize(&session, &navigation, args, model.as_ref())?
+    let (setup, options) = if args.summarize {
+        let setup = Setup::new(&args.model, Purpose::Work)?;
+        let options = setup.options()?;
+        (setup, options)
     } else {
-        None
+        let setup = Setup::without_model()?;
+        let options = setup.options_without_models();
+        (setup, options)
     };
-    let mut commit = Commit::on(&session);
-    if let Some(summary) = &summary {
-        let append = navigation
-            .with_summary(log, &summary.summary, Some(&summary.details), Author::Foldline)
-            .ok_or_else(|| CommandError::new(ErrorKind::Failed, "the place is not in the session"))?;
-        let entry = commit.add(append.parent, &append.draft);
-        document.summary_entry_id = Some(entry.clone());
-        document.new_leaf_id = Some(entry.clone());
-        document.read_files.clone_from(&summary.files.read_files);
-        document.modified_files.clone_from(&summary.files.modified_files);
-        document.left_out.clone_from(&summary.left_out);
-        if let Some((label, _)) = label {
-            let label = commit.add(Some(entry.clone()), &EntryDraft::label(&entry, Some(label)));
-            document.new_leaf_id = Some(label);
-        }
-    } else {
-        if let Some((label, target)) = label {
-            // Before the move, which has to be the last record of the file.
-            let leaf = log.leaf().map(|ix| log.entry_id(ix));
-            let label = commit.add(leaf, &EntryDraft::label(&log.entry_id(target), Some(label)));
-            if navigation.new_leaf == navigation.old_leaf {
-                document.new_leaf_id = Some(label);
-            }
-        }
-        match navigation.move_leaf(log) {
-            Some(append) => {
-                commit.add(append.parent, &append.draft);
-            }
-            None if label.is_some() => {}
-            None => {
-                return Ok(skipped(
-                    document,
-                    "the session stands there already",
-                    &session,
-                    format,
-                ));
-            }
-        }
-    }
-    let backup = commit.append(&store, Backup::OnlyToMigrate)?;
-    document.backup_path = backup.map(|path| path.display().to_string());
-    output::result(format, &document, || text(&document, &session));
-    Ok(Status::Done)
-}
-
-/// Sums up what is left; `None` if there is nothing to say about it.
-fn summarize(
-    session: &Session,
-    navigation: &Navigation,
-    args: &args::Navigate,
-    model: Option<&Model>,
-) -> Result<Option<BranchSummary>, CommandError> {
-    let failed = |e: &dyn std::error::Error| CommandError::from_error(ErrorKind::Failed, e);
-    let options = PrepareOptions {
-        budget: model.map_or(Budget::Unlimited, |model| {
-            Budget::for_window(model.profile().context_window, RESERVE)
-        }),
-        profile: Profile::Auto,
-        tools: &ToolTable::default(),
-        in_editor: navigation.target.filter(|_| navigation.editor_text.is_some()),
-    };
-    let preparation =
-        prepare(&session.log, &navigation.abandoned, &options, &Heuristic).map_err(|e| failed(&e))?;
-    let prompts = Prompts::default();
-    let Some(model) = model else {
-        return Ok(extractive(&preparation, &prompts, &Heuristic));
-    };
-    let options = JobOptions {
-        model: model.profile(),
-        prompts: &prompts,
-        instructions: match (&args.instructions, &args.replace_instructions) {
-            (_, Some(prompt)) => Instructions::Replace(prompt),
-            (Some(focus), None) => Instructions::Focus(focus),
-            (None, None) => Instructions::Usual,
+    let session = Session::open(&DiskStore::new(), &args.session, Damage::Warn)?;
+    let target = session.log.entry_id(session.find(&args.target)?);
+    let path = session.path.display().to_string();
+    let door = Door::of(session, options)?;
+    let wanted = NavigateOptions {
+        summary: if args.summarize {
+            BranchSummaryChoice::Summarize
+        } else {
+            BranchSummaryChoice::None
         },
-        reasoning: ReasoningEffort::Unset,
+        instructions: args.instructions.clone(),
+        replace_instructions: args.replace_instructions.clone(),
+        label: args.label.clone(),
+        planner: Some(setup.planner()),
     };
-    let job = match BranchSummaryJob::new(&preparation, options, &Heuristic) {
-        Ok(job) => job,
-        Err(PlanError::Empty) => return Ok(None),
-        Err(error) => return Err(failed(&error)),
-    };
-    let progress = Progress::start("Summarising the branch");
-    let answers = model.ask_all(job.requests());
+    let progress = Progress::start("Moving");
+    let moved = door.run(&progress, door.session.navigate(target.as_str(), wanted));
     drop(progress);
-    let replies: Result<Vec<LlmReply>, CallFailure> = answers.into_iter().collect();
-    let replies = replies.map_err(|failure| call_error(&failure))?;
-    let summary = job.finish(&replies, &Heuristic).map_err(|e| {
-        CommandError::from_error(ErrorKind::Provider, &e)
-            .hint("nothing was changed; another model may do better, and `--model extractive` needs none")
+    let moved = moved.map_err(|e| {
+        let error = session_error(&e);
+        match error.kind {
+            ErrorKind::Provider if error.hint.is_none() => error.hint("nothing was changed"),
+            _ => error,
+        }
     })?;
-    Ok(Some(summary))
+    let document = Document::of(moved, args.summarize.then(|| setup.name()));
+    output::result(format, &document, || text(&document, &path));
+    Ok(match document.outcome {
+        "cancelled" => Status::Ended(ErrorKind::Cancelled),
+        _ => Status::Done,
+    })
 }
 
-/// What stays free for the rest of a request (`branchSummary.reserveTokens`).
-const RESERVE: Tokens = Tokens(16_384);
-
-fn skipped(mut document: Document, reason: &'static str, session: &Session, format: Format) -> Status {
-    document.outcome = "skipped";
-    document.reason = Some(reason);
-    output::result(format, &document, || text(&document, session));
-    Status::Done
+impl Document {
+    fn of(moved: Navigated, model: Option<String>) -> Self {
+        let (outcome, reason) = match moved.outcome {
+            OperationOutcome::Committed => ("committed", None),
+            OperationOutcome::Skipped => ("skipped", Some("the session stands there already")),
+            OperationOutcome::Cancelled => ("cancelled", Some("it was cancelled")),
+            OperationOutcome::Failed => ("failed", None),
+        };
+        let (read_files, modified_files) = moved
+            .files
+            .map(|files| (files.read_files, files.modified_files))
+            .unwrap_or_default();
+        Self {
+            outcome,
+            reason,
+            old_leaf_id: moved.old_leaf_id,
+            new_leaf_id: moved.new_leaf_id,
+            editor_text: moved.editor_text,
+            summary_entry_id: moved.summary_entry_id,
+            abandoned: moved.abandoned,
+            model: moved.planner.or(model),
+            read_files,
+            modified_files,
+            left_out: moved.left_out,
+            backup_path: moved.backup_path.map(|path| path.display().to_string()),
+        }
+    }
 }
 
-fn text(document: &Document, session: &Session) -> String {
+fn text(document: &Document, path: &str) -> String {
     let place = match &document.new_leaf_id {
         Some(id) => format!("at {BOLD}{id}{BOLD:#}"),
         None => "before its first entry".to_owned(),
     };
     let mut out = match document.reason {
         Some(reason) => format!("Nothing was changed: {reason}\n"),
-        None => format!("{GOOD}Moved{GOOD:#} {} stands {place}\n", session.path.display()),
+        None => format!("{GOOD}Moved{GOOD:#} {path} stands {place}\n"),
     };
     match (document.abandoned.len(), &document.old_leaf_id) {
         (0, _) | (_, None) => {}

@@ -1,26 +1,22 @@
 //! `foldline prune`: notices in the place of old and stale tool output (D4).
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use foldline_llm_client::Catalogue;
-use foldline_pruning::cost::{Cost, Prices};
-use foldline_pruning::{
-    Original, Originals, Outcome, Plan, Policy, ReferenceBudget, Rewrite, Stamp, ToolTotal, View, plan,
-};
-use foldline_session_model::fold::Context;
-use foldline_session_model::model_call::ModelRef;
-use foldline_session_model::tokens::Heuristic;
-use foldline_session_model::tree::Leaf;
+use foldline_agent_session::event::OperationOutcome;
+use foldline_agent_session::settings::PruneStorage as Storage;
+use foldline_agent_session::{EditMode, PruneOptions, Pruned};
+use foldline_pruning::{Outcome, Plan, Policy, Rewrite, ToolTotal};
 use foldline_session_model::{EntryId, EntryIx, Tokens};
-use foldline_session_store::{Artifacts, DiskStore, SessionStore as _, StoredArtifact};
+use foldline_session_store::DiskStore;
 use serde::Serialize;
 
 use crate::args::{self, PruneStorage};
-use crate::commit::{self, Backup, Commit};
-use crate::error::{CommandError, ErrorKind, Status};
+use crate::door::{Door, session_error};
+use crate::error::{CommandError, Status};
 use crate::output::{self, BOLD, Format, GOOD, grouped};
+use crate::progress::Progress;
 use crate::session::{Damage, Session};
+use crate::setup::Setup;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -59,83 +55,99 @@ struct CostFields {
 }
 
 pub(crate) fn run(args: &args::Prune, format: Format) -> Result<Status, CommandError> {
-    let store = DiskStore::new();
-    let session = Session::open(&store, &args.session, Damage::Warn)?;
-    let context = session.context(&Leaf::Last)?;
-    let (plan, cost) = planned(args, &context);
-    let mut document = Document {
-        outcome: "skipped",
-        reason: skipped(args, &plan),
-        storage: args.storage.as_str(),
-        entry_id: None,
-        pruned_count: plan.replacements.len(),
-        tokens_saved: plan.tokens_saved,
-        pruned: rows(&plan, |_| true),
-        kept: Vec::new(),
-        cost: CostFields {
-            sent_anew: cost.sent_anew,
-            now: cost.now,
-            gain_per_request: cost.gain_per_request,
-        },
-        backup_path: None,
-    };
-    if document.reason.is_none() {
-        document.outcome = "committed";
-        match args.storage {
-            PruneStorage::Mask => mask(&store, &session, &plan, &mut document)?,
-            PruneStorage::Rewrite => rewrite(&store, &session, &plan, &mut document)?,
-        }
-    }
-    let tools = plan.by_tool();
-    output::result(format, &document, || text(&document, &tools, &session));
-    Ok(Status::Done)
-}
-
-fn planned(args: &args::Prune, context: &Context<'_>) -> (Plan, Cost) {
-    let default = Policy::default();
+    let setup = Setup::without_model()?;
+    let settings = &setup.settings().pruning;
+    let default = settings.policy();
     let policy = Policy {
         protect_tokens: args.protect_tokens.map_or(default.protect_tokens, Tokens),
         minimum_savings: args.minimum_savings.map_or(default.minimum_savings, Tokens),
         protect_recent_turns: args.protect_turns.unwrap_or(default.protect_recent_turns),
         ..default
     };
-    let originals = match args.storage {
-        PruneStorage::Mask => Originals::InLog,
-        PruneStorage::Rewrite => Originals::Artifacts {
-            budget: ReferenceBudget::DEFAULT,
-        },
+    let storage = args.storage.map_or(settings.storage, Storage::from);
+    let mode = if args.dry_run {
+        EditMode::DryRun
+    } else {
+        EditMode::Commit
     };
-    let view = View::of_context(context);
-    let plan = plan(&view, &policy, originals, &Heuristic);
-    let cost = plan.cost(&view, prices(context), &Heuristic);
-    (plan, cost)
+    let session = Session::open(&DiskStore::new(), &args.session, Damage::Warn)?;
+    let path = session.path.display().to_string();
+    let door = match mode {
+        EditMode::Commit => Door::of(session, setup.options_without_models())?,
+        EditMode::DryRun => Door::of_any(session, setup.options_without_models())?,
+    };
+    let options = PruneOptions {
+        policy: Some(policy),
+        storage,
+        mode,
+    };
+    let progress = Progress::start("Pruning");
+    let pruned = door.run(&progress, door.session.prune(options));
+    drop(progress);
+    let pruned = pruned.map_err(|e| session_error(&e))?;
+    let document = Document::of(&pruned, storage, mode);
+    let tools = pruned.plan.by_tool();
+    output::result(format, &document, || text(&document, &tools, &path));
+    Ok(Status::Done)
 }
 
-/// The prices of the model that the session goes on with; `None` if the session names none or nothing is known of it.
-fn prices(context: &Context<'_>) -> Option<Prices> {
-    let state = context.state();
-    let model = state.model()?;
-    let name = ModelRef {
-        provider: model.provider.to_string(),
-        id: model.model.to_string(),
-    };
-    let known = Catalogue::built_in().profile(&name, None)?.prices?;
-    Some(Prices {
-        input: known.input,
-        cache_read: known.cache_read,
-        cache_write: known.cache_write,
-    })
+impl Document {
+    fn of(pruned: &Pruned, storage: Storage, mode: EditMode) -> Self {
+        let plan = &pruned.plan;
+        let mut document = Self {
+            outcome: "skipped",
+            reason: skipped(plan, mode),
+            storage: match storage {
+                Storage::Mask => "mask",
+                Storage::Rewrite => "rewrite",
+            },
+            entry_id: pruned.entry_id.clone(),
+            pruned_count: plan.replacements.len(),
+            tokens_saved: plan.tokens_saved,
+            pruned: rows(plan, |_| true),
+            kept: Vec::new(),
+            cost: CostFields {
+                sent_anew: pruned.cost.sent_anew,
+                now: pruned.cost.now,
+                gain_per_request: pruned.cost.gain_per_request,
+            },
+            backup_path: pruned.backup_path.as_ref().map(|path| path.display().to_string()),
+        };
+        if pruned.outcome == OperationOutcome::Committed {
+            document.outcome = "committed";
+        }
+        if let Some(rewrite) = &pruned.rewrite {
+            let stored = |ix: &EntryIx| rewrite.entries.iter().any(|entry| entry.source == *ix);
+            document.pruned = rows(plan, stored);
+            for row in &mut document.pruned {
+                row.notice = notice_of(rewrite, &row.entry_id).unwrap_or_default();
+            }
+            document.pruned_count = rewrite.entries.len();
+            document.tokens_saved = rewrite.tokens_saved;
+            document.kept.clone_from(&rewrite.kept);
+        }
+        document
+    }
+}
+
+impl From<PruneStorage> for Storage {
+    fn from(storage: PruneStorage) -> Self {
+        match storage {
+            PruneStorage::Mask => Self::Mask,
+            PruneStorage::Rewrite => Self::Rewrite,
+        }
+    }
 }
 
 /// Why nothing is written, if nothing is.
-fn skipped(args: &args::Prune, plan: &Plan) -> Option<String> {
+fn skipped(plan: &Plan, mode: EditMode) -> Option<String> {
     match plan.outcome {
         Outcome::NothingToPrune => Some("there is no tool output to prune".to_owned()),
         Outcome::BelowMinimum { results, would_save } => Some(format!(
             "{} tokens in {results} results are less than the minimum",
             grouped(would_save.get())
         )),
-        Outcome::Prune => args.dry_run.then(|| "dry run".to_owned()),
+        Outcome::Prune => (mode == EditMode::DryRun).then(|| "dry run".to_owned()),
     }
 }
 
@@ -152,98 +164,6 @@ fn rows(plan: &Plan, goes: impl Fn(&EntryIx) -> bool) -> Vec<Row> {
         .collect()
 }
 
-fn mask(
-    store: &DiskStore,
-    session: &Session,
-    plan: &Plan,
-    document: &mut Document,
-) -> Result<(), CommandError> {
-    let Some(draft) = plan.mask() else {
-        return Ok(());
-    };
-    let mut commit = Commit::on(session);
-    let leaf = session.log.leaf().map(|leaf| session.log.entry_id(leaf));
-    document.entry_id = Some(commit.add(leaf, &draft));
-    let backup = commit.append(store, Backup::OnlyToMigrate)?;
-    document.backup_path = backup.map(|path| path.display().to_string());
-    Ok(())
-}
-
-/// Artifacts first, then the session in one step. If that fails, the artifacts go again.
-fn rewrite(
-    store: &DiskStore,
-    session: &Session,
-    plan: &Plan,
-    document: &mut Document,
-) -> Result<(), CommandError> {
-    let mut artifacts = store.artifacts(&session.path);
-    let stored = store_originals(&mut artifacts, session, plan);
-    let numbers: BTreeMap<EntryIx, u64> = stored.iter().map(|(ix, a)| (*ix, a.id.get())).collect();
-    let written = plan
-        .rewrite(&session.log, &numbers, now(), &Heuristic)
-        .map_err(|e| CommandError::from_error(ErrorKind::Failed, &e))
-        .and_then(|rewrite| {
-            if rewrite.entries.is_empty() {
-                return Err(CommandError::new(
-                    ErrorKind::Failed,
-                    "no original could be stored",
-                ));
-            }
-            let backup = commit::rewrite(session, store, &rewrite.lines(), "prune")?;
-            Ok((rewrite, backup))
-        });
-    let (rewrite, backup) = match written {
-        Ok(written) => written,
-        Err(error) => {
-            for artifact in stored.values() {
-                if let Err(e) = artifacts.remove(artifact) {
-                    output::warning(&e.to_string());
-                }
-            }
-            return Err(error);
-        }
-    };
-    document.pruned = rows(plan, |ix| numbers.contains_key(ix));
-    for row in &mut document.pruned {
-        row.notice = notice_of(&rewrite, &row.entry_id).unwrap_or_default();
-    }
-    document.pruned_count = rewrite.entries.len();
-    document.tokens_saved = rewrite.tokens_saved;
-    document.kept = rewrite.kept;
-    document.backup_path = Some(backup.display().to_string());
-    Ok(())
-}
-
-/// The originals that are safe, by entry. One that cannot be stored whole is a warning, and its result stays.
-fn store_originals(
-    artifacts: &mut Artifacts,
-    session: &Session,
-    plan: &Plan,
-) -> BTreeMap<EntryIx, StoredArtifact> {
-    let mut stored = BTreeMap::new();
-    for replacement in &plan.replacements {
-        let Some(original) = Original::of(&session.log, replacement.source) else {
-            continue;
-        };
-        match artifacts.save(&replacement.tool, original.as_str()) {
-            Ok(artifact) if artifact.omitted == 0 => {
-                stored.insert(replacement.source, artifact);
-            }
-            Ok(artifact) => {
-                output::warning(&format!(
-                    "the output of {} is too long to be stored",
-                    plan.entry(replacement)
-                ));
-                if let Err(e) = artifacts.remove(&artifact) {
-                    output::warning(&e.to_string());
-                }
-            }
-            Err(e) => output::warning(&format!("the output of {} stays: {e}", plan.entry(replacement))),
-        }
-    }
-    stored
-}
-
 /// The notice as it was written.
 fn notice_of(rewrite: &Rewrite, id: &EntryId) -> Option<String> {
     let entry = rewrite.entries.iter().find(|entry| entry.entry == *id)?;
@@ -253,13 +173,7 @@ fn notice_of(rewrite: &Rewrite, id: &EntryId) -> Option<String> {
         .map(str::to_owned)
 }
 
-fn now() -> Stamp {
-    let millis = jiff::Timestamp::now().as_millisecond();
-    Stamp(u64::try_from(millis).unwrap_or_default())
-}
-
-fn text(document: &Document, tools: &[ToolTotal], session: &Session) -> String {
-    let path = session.path.display();
+fn text(document: &Document, tools: &[ToolTotal], path: &str) -> String {
     let mut out = match &document.reason {
         Some(reason) => format!("Nothing was changed: {reason}\n"),
         None => format!("{GOOD}Pruned{GOOD:#} {BOLD}{path}{BOLD:#}\n"),

@@ -4,7 +4,7 @@ use foldline_session_model::EntryDraft;
 use foldline_session_store::DiskStore;
 use serde::Serialize;
 
-use crate::commit::{Backup, Commit};
+use crate::commit;
 use crate::error::{CommandError, ErrorKind, Status};
 use crate::output::{self, BOLD, Format, GOOD};
 use crate::session::{Damage, Session};
@@ -55,10 +55,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, CommandError> {
         backup_path: None,
     };
     if document.title != document.old_title {
-        let mut commit = Commit::on(&session);
-        let leaf = log.leaf().map(|ix| log.entry_id(ix));
-        let entry = commit.add(leaf, &EntryDraft::session_info(title));
-        let backup = commit.append(&store, Backup::OnlyToMigrate)?;
+        let (entry, backup) = commit::append(&session, &store, &EntryDraft::session_info(title))?;
         document.outcome = "committed";
         document.entry_id = Some(entry.to_string());
         document.backup_path = backup.map(|path| path.display().to_string());

@@ -17,6 +17,7 @@ use serde::Serialize;
 use crate::error::{CommandError, ErrorKind, Status};
 use crate::model::ModelArgs;
 use crate::output::{self, BOLD, Format};
+use crate::setup::{Purpose, Setup};
 
 use listener::{Drain, Limits};
 use request::HostRule;
@@ -64,7 +65,9 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, CommandError> {
             "listen on 127.0.0.1, or say --allow-remote: there is no password, and prompts travel unencrypted",
         ));
     }
-    let summarizer = Summarizer::new(&args.model)?;
+    let setup = Setup::new(&args.model, Purpose::Compaction)?;
+    let name = setup.name();
+    let summarizer = Summarizer::new(&setup)?;
     let limits = Limits {
         receive: Duration::from_secs(args.receive_timeout),
         ..Limits::default()
@@ -82,7 +85,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, CommandError> {
         })?;
         let started = Started {
             url: format!("http://{}", listener.local_addr().map_err(|e| failed(&e))?),
-            model: &args.model.model,
+            model: &name,
         };
         output::result(format, &started, || {
             format!(

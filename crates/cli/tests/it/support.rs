@@ -1,7 +1,8 @@
 //! A folder of its own for each test, and the binary to run in it.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 pub(crate) struct Sandbox {
     folder: tempfile::TempDir,
@@ -67,6 +68,27 @@ impl Sandbox {
             output,
             folder: self.folder.path().display().to_string(),
         }
+    }
+
+    /// Runs with a text on standard input.
+    pub(crate) fn run_with_input(&self, args: &[&str], input: &str) -> Run {
+        let mut child = self.spawn(args);
+        let mut stdin = child.stdin.take().unwrap();
+        // What ends before it reads is no fault of this.
+        stdin.write_all(input.as_bytes()).ok();
+        drop(stdin);
+        self.ran(child.wait_with_output().unwrap())
+    }
+
+    /// Starts the binary and leaves it to the caller.
+    pub(crate) fn spawn(&self, args: &[&str]) -> Child {
+        self.command(Path::new(env!("CARGO_BIN_EXE_foldline")))
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
     }
 
     /// Runs with `--json` and parses the one document.

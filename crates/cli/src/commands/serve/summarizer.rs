@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::CommandError;
-use crate::model::ModelArgs;
+use crate::setup::Setup;
 
 /// Clients of the seeds give up after three minutes; the answer should come before that.
 const MODEL_TIME: Duration = Duration::from_secs(170);
@@ -46,9 +46,9 @@ pub(super) enum Failure {
 }
 
 impl Summarizer {
-    pub(super) fn new(args: &ModelArgs) -> Result<Self, CommandError> {
-        let (planner, slots) = match args.open()? {
-            Some(model) => (Planner::Model(model.client()), MODEL_CALLS),
+    pub(super) fn new(setup: &Setup) -> Result<Self, CommandError> {
+        let (planner, slots) = match setup.answerer()? {
+            Some(model) => (Planner::Model(model), MODEL_CALLS),
             None => (
                 Planner::Extractive,
                 available_parallelism().map_or(2, NonZero::get),

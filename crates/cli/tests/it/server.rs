@@ -1,0 +1,110 @@
+//! A scripted server on this machine that stands for a provider.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+/// A server that answers each request with the next script; the last one repeats.
+pub(crate) struct Server {
+    pub(crate) url: String,
+    bodies: Arc<Mutex<Vec<String>>>,
+}
+
+/// What the server answers.
+#[derive(Clone)]
+pub(crate) enum Script {
+    /// A streamed reply of one text.
+    Text(String, &'static str),
+    /// A streamed call of a tool: its name and its arguments.
+    Call(&'static str, &'static str),
+    /// An error.
+    Status(u16, &'static str),
+    /// The request is taken, and never answered.
+    Silence,
+}
+
+impl Server {
+    pub(crate) fn start(scripts: Vec<Script>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let bodies = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&bodies);
+        // Ends with the test process.
+        std::thread::spawn(move || {
+            let mut kept = Vec::new();
+            for (i, stream) in listener.incoming().enumerate() {
+                let script = scripts.get(i).or(scripts.last()).unwrap().clone();
+                let stream = stream.unwrap();
+                kept.push(stream.try_clone().unwrap());
+                let body = read(&stream);
+                // A test that saw the request may expect its answer.
+                seen.lock().unwrap().push(body);
+                answer(stream, &script);
+            }
+        });
+        Self { url, bodies }
+    }
+
+    pub(crate) fn requests(&self) -> Vec<String> {
+        self.bodies.lock().unwrap().clone()
+    }
+}
+
+fn read(stream: &TcpStream) -> String {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    String::from_utf8(body).unwrap()
+}
+
+fn answer(mut stream: TcpStream, script: &Script) {
+    let (status, kind, text) = match script {
+        Script::Text(text, finish) => {
+            let text = serde_json::to_string(text).unwrap();
+            let events = [
+                format!(r#"{{"id":"r","model":"m","choices":[{{"index":0,"delta":{{"role":"assistant","content":{text}}},"finish_reason":null}}]}}"#),
+                format!(r#"{{"id":"r","model":"m","choices":[{{"index":0,"delta":{{}},"finish_reason":"{finish}"}}]}}"#),
+                r#"{"id":"r","model":"m","choices":[],"usage":{"prompt_tokens":900,"completion_tokens":20,"total_tokens":920}}"#.to_owned(),
+                "[DONE]".to_owned(),
+            ];
+            (
+                200,
+                "text/event-stream",
+                events.map(|e| format!("data: {e}\n\n")).concat(),
+            )
+        }
+        Script::Call(name, arguments) => {
+            let arguments = serde_json::to_string(arguments).unwrap();
+            let events = [
+                format!(r#"{{"id":"r","model":"m","choices":[{{"index":0,"delta":{{"role":"assistant","tool_calls":[{{"index":0,"id":"call_1","type":"function","function":{{"name":"{name}","arguments":{arguments}}}}}]}},"finish_reason":null}}]}}"#),
+                r#"{"id":"r","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#.to_owned(),
+                r#"{"id":"r","model":"m","choices":[],"usage":{"prompt_tokens":100,"completion_tokens":10,"total_tokens":110}}"#.to_owned(),
+                "[DONE]".to_owned(),
+            ];
+            (
+                200,
+                "text/event-stream",
+                events.map(|e| format!("data: {e}\n\n")).concat(),
+            )
+        }
+        Script::Silence => return,
+        Script::Status(status, body) => (*status, "application/json", (*body).to_owned()),
+    };
+    write!(
+        stream,
+        "HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}",
+        text.len()
+    )
+    .ok();
+}
