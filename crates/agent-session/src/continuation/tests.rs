@@ -23,7 +23,7 @@ const GOAL: Evidence = Evidence {
     goal: GoalSays::Active,
     ..QUIET
 };
-const TODO: Evidence = Evidence {
+const OPEN: Evidence = Evidence {
     open_todos: 1,
     ..QUIET
 };
@@ -79,7 +79,7 @@ fn r14_each_reason_meets_each_state() {
         ("cut off", CUT_OFF),
         ("goal", GOAL),
         ("paused", PAUSED),
-        ("todo", TODO),
+        ("todo", OPEN),
     ];
     let rows = [
         (
@@ -137,7 +137,7 @@ fn unfinished_work_is_what_is_first_in_the_order() {
         ("waiting messages", WAITING, true),
         ("an answer that was cut off", CUT_OFF, true),
         ("an active goal", GOAL, true),
-        ("an open todo", TODO, true),
+        ("an open todo", OPEN, true),
         ("an active workflow", WORKFLOW, true),
         ("a paused goal overrides todos and workflows", PAUSED, false),
         (
@@ -182,12 +182,12 @@ fn unfinished_work_is_what_is_first_in_the_order() {
 fn a_threshold_goes_on_with_waiting_messages_first_and_by_itself_only_with_room_and_leave() {
     let due = |evidence| committed(Reason::Threshold, evidence);
     let rows = [
-        ("work", due(TODO), Auto),
+        ("work", due(OPEN), Auto),
         (
             "work, but the settings forbid it",
             Situation {
                 auto_continue: AutoContinue::Off,
-                ..due(TODO)
+                ..due(OPEN)
             },
             Stop(Done),
         ),
@@ -195,7 +195,7 @@ fn a_threshold_goes_on_with_waiting_messages_first_and_by_itself_only_with_room_
             "work, but no room",
             Situation {
                 headroom: Headroom::Tight,
-                ..due(TODO)
+                ..due(OPEN)
             },
             Stop(NoHeadroom),
         ),
@@ -212,7 +212,7 @@ fn a_threshold_goes_on_with_waiting_messages_first_and_by_itself_only_with_room_
             "a prompt is about to be sent: it is the continuation",
             Situation {
                 then: Then::Proceed,
-                ..due(TODO)
+                ..due(OPEN)
             },
             Stop(Done),
         ),
@@ -308,7 +308,7 @@ fn an_overflow_is_sent_again_if_something_can_be_resumed() {
 fn a_silent_overflow_goes_on_like_a_threshold() {
     for (evidence, expected) in [
         (QUIET, Stop(NoUnfinishedWork)),
-        (TODO, Auto),
+        (OPEN, Auto),
         (WAITING, Deliver),
         (PAUSED, Stop(NoUnfinishedWork)),
     ] {
@@ -327,7 +327,7 @@ fn without_a_commit_only_waiting_messages_go_on() {
         for reason in [Reason::Threshold, Reason::Overflow] {
             for (evidence, expected) in [
                 (QUIET, Stop(NotCommitted)),
-                (TODO, Stop(NotCommitted)),
+                (OPEN, Stop(NotCommitted)),
                 (CUT_OFF, Stop(NotCommitted)),
                 (WAITING, Deliver),
             ] {
