@@ -32,6 +32,8 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// What the profile claims, four times what the server has.
 const CLAIMED: Tokens = Tokens(8_192);
 const PROMPTS: usize = 12;
+/// The most that an answer may have.
+const ANSWER: Tokens = Tokens(128);
 /// One prompt with everything that follows from it.
 const PROMPT: Duration = Duration::from_secs(180);
 /// So many overflows have to happen, or nothing was shown.
@@ -201,7 +203,7 @@ impl Watched {
         };
         let mut profile = ModelProfile::unknown(name, Api::OpenAiCompletions);
         profile.context_window = Some(CLAIMED);
-        profile.max_output = Some(Tokens(128));
+        profile.max_output = Some(ANSWER);
         let endpoint = Endpoint::new(base, Auth::None, PlainHttp::LoopbackOnly)?;
         Ok(Arc::new(Self {
             inner: ProviderModel::new(profile, endpoint)?,
@@ -242,7 +244,10 @@ impl LanguageModel for Watched {
         if let Some(broken) = broken_pair(request) {
             *self.broken.lock().unwrap_or_else(PoisonError::into_inner) = Some(broken);
         }
-        let answer = self.inner.stream(request, cancel).await;
+        // A small model likes to repeat itself until its window is full: a turn's answer has a cap, as a summary's has.
+        let mut capped = request.clone();
+        capped.max_output.get_or_insert(ANSWER);
+        let answer = self.inner.stream(&capped, cancel).await;
         // Summaries that do not fit are none of the turn's overflows: they ask for no conversation.
         let of_a_turn = request.session_key.is_some();
         if let Err(error) = &answer
