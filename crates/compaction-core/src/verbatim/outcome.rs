@@ -155,24 +155,42 @@ fn failed(failure: &CallFailure) -> Outcome {
 
 fn read(view: &View<'_>, reply: &LlmReply) -> Outcome {
     let text = answer_text(reply);
-    if reply.stop == StopReason::Length {
-        let records = recover_records(&text).unwrap_or_default();
-        if let Some(ranges) = view.ranges(&records) {
-            return Outcome::Ranked {
-                ranges,
-                recovered: Some(records.len()),
-            };
-        }
-        let category = if reply.usage.reasoning.is_some_and(|tokens| tokens > Tokens::ZERO) {
-            Category::Starved
-        } else if records.is_empty() {
-            Category::MalformedOutput
-        } else {
-            Category::NoUsableRanges
-        };
-        return Outcome::Unusable { category };
+    match reply.stop {
+        StopReason::Stop | StopReason::ToolUse => read_whole(view, &text),
+        StopReason::Length => read_cut(view, &text, reply),
+        // Whatever such an answer says, nobody finished it (spec "Verbatim", section 9.3).
+        StopReason::Error => Outcome::ProviderError {
+            message: "the provider failed in the middle of its answer".to_owned(),
+            category: Category::ProviderError,
+        },
+        StopReason::Aborted => Outcome::ProviderError {
+            message: "the answer was stopped before its end".to_owned(),
+            category: Category::StreamError,
+        },
     }
-    match parse_records(&text) {
+}
+
+/// An answer that the output limit cut off: its whole records count.
+fn read_cut(view: &View<'_>, text: &str, reply: &LlmReply) -> Outcome {
+    let records = recover_records(text).unwrap_or_default();
+    if let Some(ranges) = view.ranges(&records) {
+        return Outcome::Ranked {
+            ranges,
+            recovered: Some(records.len()),
+        };
+    }
+    let category = if reply.usage.reasoning.is_some_and(|tokens| tokens > Tokens::ZERO) {
+        Category::Starved
+    } else if records.is_empty() {
+        Category::MalformedOutput
+    } else {
+        Category::NoUsableRanges
+    };
+    Outcome::Unusable { category }
+}
+
+fn read_whole(view: &View<'_>, text: &str) -> Outcome {
+    match parse_records(text) {
         Err(_) => Outcome::Unusable {
             category: Category::MalformedOutput,
         },
@@ -196,6 +214,3 @@ pub(crate) fn answer_text(reply: &LlmReply) -> String {
     });
     texts.collect()
 }
-
-#[cfg(test)]
-mod tests;

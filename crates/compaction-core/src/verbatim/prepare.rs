@@ -12,6 +12,7 @@ use foldline_session_model::{EntryId, EntryIx, Tokens};
 use serde::Deserialize;
 
 use super::line::{EarlierOrigin, Region, RegionBuilder, RegionTooLarge};
+use super::line_set::LineRange;
 use super::parameters::Parameters;
 use super::provenance::{Provenance, ProvenanceError};
 use super::serialize;
@@ -20,6 +21,20 @@ use super::serialize;
 pub const MIN_REGION_LINES: usize = 20;
 
 /// Everything a planner needs. Nothing in it can be changed: hooks and planners only read it.
+///
+/// ```
+/// # use foldline_compaction_core::verbatim::Preparation;
+/// fn hook(preparation: &Preparation<'_, '_>) -> Option<u64> {
+///     preparation.region().markers().first().map(|(_, lines)| *lines)
+/// }
+/// ```
+///
+/// ```compile_fail
+/// # use foldline_compaction_core::verbatim::Preparation;
+/// fn hook(preparation: &Preparation<'_, '_>) {
+///     preparation.region().markers().first_mut().unwrap().1 = 0;
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Preparation<'c, 'l> {
     context: &'c Context<'l>,
@@ -183,7 +198,17 @@ fn add_earlier(builder: &mut RegionBuilder, item: &ContextItem<'_>) -> Result<()
 }
 
 impl<'c, 'l> Preparation<'c, 'l> {
-    /// The lines that may be deleted.
+    /// Protects more lines of the region, besides those that its text does (spec "Verbatim", section 5.3): no planner
+    /// can delete them, and they are protected in later compactions too. Lines outside of the region are ignored.
+    #[must_use]
+    pub fn protect(self, lines: impl IntoIterator<Item = LineRange>) -> Self {
+        Self {
+            region: self.region.protect(lines),
+            ..self
+        }
+    }
+
+    /// The lines that may be deleted, and the protected ones among them.
     pub fn region(&self) -> &Region<'static> {
         &self.region
     }

@@ -1,103 +1,21 @@
-//! Where the region ends and the tail begins (spec "Verbatim", sections 4 to 6 and 21).
+//! Rows "Boundary" (spec "Verbatim", sections 5.4, 6, 7 and 21): where the region ends and the tail begins, and what is
+//! asked for.
 
 use foldline_compaction_core::verbatim::{
-    Author, LineRange, LineSet, Nothing, ParameterLayer, Parameters, RawRange, Region, RegionBuilder,
-    SectionKind, ValidatedRanges, parse_records, reconstruct, recover_records,
+    Author, DEFAULT_QUERY, Nothing, ParameterLayer, Parameters, RawRange, Region, RegionBuilder, SectionKind,
+    SmallRegion, ValidatedRanges, parse_records, prepare, reconstruct, recover_records,
 };
-use foldline_session_model::LineNumber;
+use foldline_session_model::EntryId;
+use foldline_session_model::model_call::StopReason;
 use foldline_session_model::tokens::{Heuristic, TokenCounter as _};
 
 use super::support::{
-    Session, assistant, call, deleting, finished, lines, prepared, prepared_small, result, user,
+    Session, ask_once, assistant, call, deleting, finished, lines, prepared, prepared_small, reply, result,
+    user,
 };
 
-/// First and last lines.
-type Spans = Vec<(u32, u32)>;
-
-fn spans(lines: &LineSet) -> Spans {
-    lines
-        .ranges()
-        .iter()
-        .map(|r| (r.start().get(), r.end().get()))
-        .collect()
-}
-
-fn span(start: u32, end: u32) -> LineRange {
-    LineRange::new(LineNumber::new(start).unwrap(), LineNumber::new(end).unwrap()).unwrap()
-}
-
-/// Deletes records from a bare text. Returns the text, what was deleted, and what is protected.
-fn delete(text: &str, records: &str) -> (String, Spans, Spans) {
-    let region = Region::guessed_from_text(text).unwrap();
-    let records = parse_records(records).unwrap();
-    let ranges = ValidatedRanges::validate(records, region.line_count(), region.protected());
-    let out = reconstruct(&region, &ranges);
-    let deleted = out.ranges().map(|r| (r.start().get(), r.end().get())).collect();
-    let kept = spans(out.kept_ranges());
-    (out.into_text(), deleted, kept)
-}
-
-#[test]
-fn headers_and_blank_lines_are_ordinary_lines_and_spans_are_not() {
-    let text = "one\n[User]: task\nthree\n\n[Assistant]: ok\nsix";
-    assert_eq!(
-        delete(text, "1,6"),
-        ("(filtered 6 lines)".into(), vec![(1, 6)], vec![])
-    );
-    let (text, deleted, _) = delete("noise\n<keepContext>\nx\n</keepContext>\nmore", "1,5");
-    assert_eq!(
-        text,
-        "(filtered 1 lines)\n<keepContext>\nx\n</keepContext>\n(filtered 1 lines)"
-    );
-    assert_eq!(deleted, [(1, 1), (5, 5)]);
-    let (_, _, kept) = delete("[User]: <keepContext>\nrule\n</keepContext>\nt\nt", "1,5");
-    assert_eq!(kept, [(1, 3)]);
-}
-
-/// An API may protect lines besides those that the text does.
-#[test]
-fn explicit_spans_join_the_detected_ones() {
-    let text = "a\n<keepContext>\nb\n</keepContext>\nc\nd";
-    let region = Region::guessed_from_text(text)
-        .unwrap()
-        .protect([span(5, 5), span(9, 12)]);
-    assert_eq!(
-        spans(region.protected()),
-        [(2, 5)],
-        "lines outside of the region are ignored"
-    );
-}
-
-/// A fresh line that looks like a marker counts for one line.
-#[test]
-fn a_fresh_look_alike_counts_for_one_line() {
-    let mut builder = RegionBuilder::new();
-    builder.begin_message(None, Author::Session);
-    builder.section(SectionKind::ToolResult, |text| {
-        text.push_str("a\nb\n(filtered 1000000 lines)\nc\nd");
-    });
-    let region = builder.finish().unwrap();
-    for (records, expected) in [
-        (
-            [(2, 2), (4, 4)],
-            "[Tool result]: a\n(filtered 1 lines)\n(filtered 1000000 lines)\n(filtered 1 lines)\nd",
-        ),
-        ([(2, 4), (2, 4)], "[Tool result]: a\n(filtered 3 lines)\nd"),
-    ] {
-        let records = records.map(|(start, end)| RawRange { start, end });
-        let ranges = ValidatedRanges::validate(records, region.line_count(), region.protected());
-        assert_eq!(reconstruct(&region, &ranges).text(), expected);
-    }
-}
-
-#[test]
-fn a_record_that_is_cut_off_costs_itself_only() {
-    let records: String = (1..=50).map(|i| format!("{},{}\n", 10 * i, 10 * i + 5)).collect();
-    let cut = format!("{records}505,");
-    assert!(parse_records(&cut).is_err());
-    assert_eq!(recover_records(&cut).unwrap(), parse_records(&records).unwrap());
-}
-
+/// Rows "preserve 0: first null, all ids in the region", "default and 2: first `m6` although it is a tool result, a
+/// hidden custom entry between is not counted", "tokensBefore is the estimate of the rebuilt context".
 #[test]
 fn the_region_has_all_but_the_newest_visible_messages() {
     let mut session = Session::of(&[
@@ -127,11 +45,7 @@ fn the_region_has_all_but_the_newest_visible_messages() {
     ] {
         let preparation = prepared(&context, preserve).unwrap();
         let found = preparation.first_kept();
-        assert_eq!(
-            found.as_ref().map(foldline_session_model::EntryId::as_str),
-            first,
-            "{preserve}"
-        );
+        assert_eq!(found.as_ref().map(EntryId::as_str), first, "{preserve}");
         let entries: Vec<&str> = preparation
             .compacted_entries()
             .map(|ix| session.log.id(ix))
@@ -140,12 +54,23 @@ fn the_region_has_all_but_the_newest_visible_messages() {
         let rebuilt: u64 = context.messages().map(|m| Heuristic.message(m).get()).sum();
         assert_eq!(preparation.tokens_before().get(), rebuilt);
     }
+    assert_eq!(Parameters::with_query("q").preserve_recent, 2, "the default");
     assert_eq!(
         prepared(&context, 100).unwrap_err(),
         Nothing::OnlyTail { messages: 8 }
     );
 }
 
+/// Row "three short messages are refused"; where the context must shrink they are taken.
+#[test]
+fn three_short_messages_are_refused() {
+    let session = Session::of(&[user("a"), assistant("b"), user("c")]);
+    let context = session.context();
+    assert_eq!(prepared(&context, 2).unwrap_err(), Nothing::TooSmall { lines: 1 });
+    assert_eq!(prepared_small(&context, 2).region().text(), "[User]: a");
+}
+
+/// Row "one message of 20 lines is accepted, 19 are refused".
 #[test]
 fn twenty_lines_are_enough_and_nineteen_are_not() {
     for (count, taken) in [(19, false), (20, true)] {
@@ -190,6 +115,7 @@ fn no_result_falls_between_region_and_tail() {
     }
 }
 
+/// Row "the previous summary is prepended raw as the first lines".
 #[test]
 fn the_earlier_text_is_prepended_raw() {
     let mut session = Session::of(&[user(&lines(40)), user("task 0"), assistant("did it")]);
@@ -211,6 +137,129 @@ fn the_earlier_text_is_prepended_raw() {
     assert!(text.starts_with("[User]: line 1\n(filtered 29 lines)\nline 31\n"));
 }
 
+/// Rows "ratio, preserve and query tables of section 7". A value that is not taken leaves the configured one, and is
+/// told (section 20, row 10).
+#[test]
+fn rows_of_parameters() {
+    let configured = ParameterLayer {
+        ratio: Some(0.3),
+        preserve_recent: Some(5.0),
+        query: Some("the configured focus".to_owned()),
+        budget: None,
+    };
+    let ratio = |value| ParameterLayer {
+        ratio: Some(value),
+        ..ParameterLayer::default()
+    };
+    let preserve = |value| ParameterLayer {
+        preserve_recent: Some(value),
+        ..ParameterLayer::default()
+    };
+    let query = |text: &str| ParameterLayer {
+        query: Some(text.to_owned()),
+        ..ParameterLayer::default()
+    };
+    let focus = "the configured focus";
+    for (row, option, expected, told) in [
+        ("no option", ParameterLayer::default(), (0.3, 5, focus), None),
+        ("ratio 0.7", ratio(0.7), (0.7, 5, focus), None),
+        ("ratio 0.01", ratio(0.01), (0.01, 5, focus), None),
+        ("ratio 0", ratio(0.0), (0.3, 5, focus), Some("compression_ratio")),
+        ("ratio 1", ratio(1.0), (0.3, 5, focus), Some("compression_ratio")),
+        (
+            "ratio -0.5",
+            ratio(-0.5),
+            (0.3, 5, focus),
+            Some("compression_ratio"),
+        ),
+        (
+            "ratio NaN",
+            ratio(f64::NAN),
+            (0.3, 5, focus),
+            Some("compression_ratio"),
+        ),
+        (
+            "ratio Infinity",
+            ratio(f64::INFINITY),
+            (0.3, 5, focus),
+            Some("compression_ratio"),
+        ),
+        ("preserve 0", preserve(0.0), (0.3, 0, focus), None),
+        ("preserve 1.9", preserve(1.9), (0.3, 1, focus), None),
+        ("preserve -3", preserve(-3.0), (0.3, 0, focus), None),
+        ("preserve 1e300", preserve(1e300), (0.3, usize::MAX, focus), None),
+        (
+            "preserve NaN",
+            preserve(f64::NAN),
+            (0.3, 5, focus),
+            Some("preserve_recent"),
+        ),
+        (
+            "preserve Infinity",
+            preserve(f64::INFINITY),
+            (0.3, 5, focus),
+            Some("preserve_recent"),
+        ),
+        (
+            "query with blanks around",
+            query("  fix it \n"),
+            (0.3, 5, "fix it"),
+            None,
+        ),
+        ("query of blanks", query(" \n\t"), (0.3, 5, focus), None),
+    ] {
+        let (merged, bad) = Parameters::merge(&[configured.clone(), option], Some("said last"));
+        let found = (merged.ratio.get(), merged.preserve_recent, merged.query.as_str());
+        assert_eq!(found, expected, "{row}");
+        assert_eq!(bad.first().map(|bad| bad.name), told, "{row}");
+        // What is merged is as it was if it is merged again.
+        let again = ParameterLayer {
+            ratio: Some(merged.ratio.get()),
+            preserve_recent: Some(merged.preserve_recent as f64),
+            query: Some(merged.query.clone()),
+            budget: None,
+        };
+        assert_eq!(Parameters::merge(&[again], None), (merged, Vec::new()), "{row}");
+    }
+    for (row, last, expected) in [
+        (
+            "no query: what the user said last",
+            Some(" said last "),
+            "said last",
+        ),
+        ("no query, nothing said", Some("  "), DEFAULT_QUERY),
+        ("no query, no user", None, "the latest user request"),
+    ] {
+        let (merged, bad) = Parameters::merge(&[], last);
+        assert_eq!((&*merged.query, bad.len()), (expected, 0), "{row}");
+        assert_eq!((merged.ratio.get(), merged.preserve_recent), (0.5, 2), "{row}");
+    }
+}
+
+/// Row "a query of more than 10,000 characters": its beginning and its end are in the request, and what was left out is
+/// said (section 20, row 14).
+#[test]
+fn a_query_of_more_than_10000_characters_is_cut_in_the_middle() {
+    let mut session = Session::of(&[user(&lines(30)), assistant("a")]);
+    session.message(&user(&format!(
+        "begin {}{} end",
+        "b".repeat(6_000),
+        "e".repeat(6_000)
+    )));
+    let context = session.context();
+    let newest = context.last_user_text();
+    let (parameters, _) = Parameters::merge(&[], newest.as_deref());
+    assert_eq!(parameters.query.len(), 12_010);
+    let preparation = prepare(&context, parameters, SmallRegion::Refuse, &Heuristic).unwrap();
+    let climbed = ask_once(&preparation, &reply("2,20\n", StopReason::Stop));
+    let prompt = &climbed.requests[0].1;
+    assert!(prompt.starts_with("<focus>\nbegin bbb"));
+    assert!(prompt.ends_with("eee end\n</focus>\n"));
+    assert_eq!(prompt.matches("[... 10010 characters left out ...]").count(), 2);
+    assert!(prompt.len() < 8_000, "{}", prompt.len());
+}
+
+/// Row "auto query" (section 6): the newest turn of the user that says something.
 #[test]
 fn the_focus_is_the_newest_words_of_the_user() {
     let picture = r#"{"role":"user","content":[{"type":"image","data":"AA==","mimeType":"image/png"}]}"#;

@@ -1,4 +1,5 @@
-//! A hook's text in place of the region (spec "Verbatim", sections 15 and 21).
+//! Rows "Hooks" (spec "Verbatim", sections 15 and 21): a hook's text in place of the region. Who is asked and told, and
+//! what a hook that cancels or fails leads to: `foldline-agent-session`.
 
 use foldline_compaction_core::verbatim::{
     Demand, NotSmaller, OverrideError, Preparation, VerbatimCompaction, finish_override,
@@ -20,6 +21,7 @@ fn replaced(preparation: &Preparation<'_, '_>, text: &str) -> Result<VerbatimCom
     )
 }
 
+/// Row "the override is persisted verbatim".
 #[test]
 fn the_text_is_stored_as_it_is() {
     let mut session = Session::of(&[user(&lines(40)), user("x"), assistant("y")]);
@@ -67,6 +69,7 @@ fn the_text_is_stored_as_it_is() {
     assert!(preparation.region().protected().is_empty());
 }
 
+/// Row "blank text writes nothing"; neither does a text that frees nothing (D11).
 #[test]
 fn a_blank_or_a_larger_text_is_refused() {
     let session = Session::of(&[user(&lines(40)), user("x"), assistant("y")]);
@@ -91,21 +94,18 @@ fn a_blank_or_a_larger_text_is_refused() {
     assert_eq!(session.text(), before);
 }
 
-/// With no tail at all, a second compaction begins with the durable text of the first, and its request shows that
-/// text and not the new tail.
+/// Rows "zero tail, then the second run sees the durable text as the first lines of its region" and "planner request 2
+/// contains `1→[User]: task 0` and `2→(filtered 1 lines)` and not the tail".
 #[test]
 fn a_second_request_shows_the_durable_text_first() {
-    let mut session = Session::of(&[user(&format!("task 0\n{}", lines(30))), assistant("done")]);
+    let long = "a line that is longer than the marker that stands in its place";
+    let mut session = Session::of(&[user(&format!("task 0\n{long}\n{}", lines(30))), assistant("done")]);
     let compaction = {
         let context = session.context();
         let preparation = prepared(&context, 0).unwrap();
         assert_eq!(preparation.first_kept(), None);
-        finished(&preparation, &deleting(&preparation, &[(2, 2)])).unwrap_or_else(|_| {
-            // One short line is not worth its marker.
-            finished(&preparation, &deleting(&preparation, &[(2, 9)])).unwrap()
-        })
+        finished(&preparation, &deleting(&preparation, &[(2, 2)])).unwrap()
     };
-    let deleted = compaction.stats.lines_deleted;
     session.commit(&compaction);
     session.message(&user("task 1"));
     session.message(&assistant("the newest words"));
@@ -113,14 +113,36 @@ fn a_second_request_shows_the_durable_text_first() {
     let preparation = prepared(&context, 1).unwrap();
     let climbed = ask_once(&preparation, &reply("3,4\n", StopReason::Stop));
     let prompt = &climbed.requests[0].1;
-    assert!(prompt.contains(&format!(
-        "\n1→[User]: task 0\n2→(filtered {deleted} lines)\n3→line "
-    )));
+    assert!(prompt.contains("\n1→[User]: task 0\n2→(filtered 1 lines)\n3→line 1\n"));
     assert!(prompt.contains("→[User]: task 1\n"));
     assert!(!prompt.contains("the newest words"));
 }
 
-/// Preparing changes nothing, however often: what hooks read is what was prepared.
+/// The same after a text of a hook.
+#[test]
+fn a_second_request_shows_the_text_of_a_hook_first() {
+    let mut session = Session::of(&[user(&lines(60)), assistant("done")]);
+    let compaction = {
+        let context = session.context();
+        replaced(
+            &prepared(&context, 0).unwrap(),
+            "kept by a hook\n(filtered 9 lines)",
+        )
+        .unwrap()
+    };
+    session.commit(&compaction);
+    session.message(&user(&lines(30)));
+    session.message(&assistant("the newest words"));
+    let context = session.context();
+    let preparation = prepared(&context, 1).unwrap();
+    let climbed = ask_once(&preparation, &reply("3,20\n", StopReason::Stop));
+    let prompt = &climbed.requests[0].1;
+    assert!(prompt.contains("\n1→kept by a hook\n2→(filtered 9 lines)\n3→[User]: line 1\n"));
+    assert!(!prompt.contains("the newest words"));
+}
+
+/// Row "set and map mutation throws": here it does not compile (documentation of `Preparation`), and preparing changes
+/// nothing, however often: what hooks read is what was prepared.
 #[test]
 fn a_preparation_is_read_only() {
     let session = Session::of(&[user(&lines(40)), user("x")]);

@@ -1,16 +1,15 @@
-//! Who plans when somebody asked, and when the context must shrink (spec "Verbatim", sections 12 and 21; D6).
+//! Rows "Ladder" (spec "Verbatim", sections 12 and 21; D6): who plans when somebody asked, and when the context must
+//! shrink. The last rung is in [`super::fresh`]; the sidecar that an error names is written by the orchestrator.
 
 use foldline_compaction_core::verbatim::{
-    CallFailure, Category, Climb, Credentials, Demand, LastRung, LinePart, NotSmaller, Retries, Rung,
-    TailFate, finish,
+    CallFailure, Category, Climb, Credentials, Demand, LastRung, LinePart, NotSmaller, Retries, Rung, finish,
 };
 use foldline_session_model::Tokens;
 use foldline_session_model::model_call::{ErrorClass, StopReason};
 use foldline_session_model::tokens::Heuristic;
 
 use super::support::{
-    Session, ask_once, assistant, candidate, climb, figure, finished, lines, prepared, prepared_small, reply,
-    user,
+    Session, ask_once, assistant, candidate, climb, figure, finished, lines, prepared, reply, user,
 };
 
 fn session() -> Session {
@@ -27,7 +26,8 @@ fn fail(class: ErrorClass) -> Result<foldline_session_model::model_call::LlmRepl
 
 const FREE: LastRung = LastRung::ModelFree { limit: None };
 
-/// A healthy fallback is borrowed for the plan; the session gets one line more and is otherwise as it was.
+/// Row "throttled primary and healthy fallback: planned, plannerModel, session model and JSONL prefix unchanged, exactly
+/// one appended line".
 #[test]
 fn a_throttled_model_is_replaced_for_the_plan_only() {
     let mut session = session();
@@ -74,7 +74,8 @@ fn the_sessions_own_model_is_not_named() {
     );
 }
 
-/// Each view is smaller than the one before, renumbered, and asks to keep half of what it shows.
+/// Rows "endless overflow: the last view has 1 line, then the fallback" and "keep target per view: half of its lines,
+/// rounded, and always less than all".
 #[test]
 fn an_endless_overflow_goes_down_to_one_line_and_then_to_the_next_model() {
     let session = session();
@@ -114,26 +115,28 @@ fn an_endless_overflow_goes_down_to_one_line_and_then_to_the_next_model() {
     assert_eq!(climbed.end.unwrap().rung, Rung::Extractive);
 }
 
-/// What a smaller view does not show is deleted with what the model names.
+/// Row "overflow once: the second request is strictly smaller and goes to the same model". What a smaller view does not
+/// show is deleted with what the model names.
 #[test]
 fn one_overflow_halves_the_view() {
     let session = session();
     let context = session.context();
     let preparation = prepared(&context, 2).unwrap();
-    let climbed = climb(
-        &preparation,
-        vec![candidate("acme/large", 0)],
-        Climb::AllModels,
-        FREE,
-        |request, _| {
-            if request == 0 {
-                fail(ErrorClass::OVERFLOW)
-            } else {
-                reply("11,20\n", StopReason::Stop)
-            }
-        },
-    );
-    assert_eq!(climbed.requests.len(), 2);
+    let models = vec![candidate("acme/large", 0), candidate("beta/small", 0)];
+    let climbed = climb(&preparation, models, Climb::AllModels, FREE, |request, _| {
+        if request == 0 {
+            fail(ErrorClass::OVERFLOW)
+        } else {
+            reply("11,20\n", StopReason::Stop)
+        }
+    });
+    let shown: Vec<(&str, usize)> = climbed
+        .requests
+        .iter()
+        .map(|(model, prompt)| (model.as_str(), figure(prompt, "Lines: ")))
+        .collect();
+    assert_eq!(shown, [("acme/large", 60), ("acme/large", 30)]);
+    assert!(climbed.requests[1].1.len() < climbed.requests[0].1.len());
     let plan = climbed.end.unwrap();
     assert_eq!(plan.withheld, 30);
     let compaction = finished(&preparation, &plan).unwrap();
@@ -152,10 +155,11 @@ fn one_overflow_halves_the_view() {
     assert!(compaction.draft.details.contains("\"withheldLines\":30"));
 }
 
-/// Someone who asked gets an honest failure, and the next try is as good as the first.
+/// Row "all throttled, manual: error, no entry, the next try works".
 #[test]
 fn a_failed_try_leaves_the_next_one_untouched() {
     let session = session();
+    let before = session.text();
     let context = session.context();
     let preparation = prepared(&context, 2).unwrap();
     let models = || vec![candidate("acme/large", 0), candidate("beta/small", 0)];
@@ -179,8 +183,50 @@ fn a_failed_try_leaves_the_next_one_untouched() {
         |_, _| reply("2,40\n", StopReason::Stop),
     );
     assert!(climbed.end.is_ok());
+    assert_eq!(session.text(), before);
 }
 
+/// Row "all throttled, overflow: the last rung" (here the planner without a model, which keeps what fits).
+#[test]
+fn all_throttled_where_the_context_must_shrink_ends_in_the_last_rung() {
+    let session = session();
+    let context = session.context();
+    let preparation = prepared(&context, 2).unwrap();
+    let models = vec![candidate("acme/large", 0), candidate("beta/small", 0)];
+    let climbed = climb(&preparation, models, Climb::AllModels, FREE, |_, _| {
+        fail(ErrorClass::RateLimit)
+    });
+    let asked: Vec<&str> = climbed.requests.iter().map(|(model, _)| model.as_str()).collect();
+    assert_eq!(asked, ["acme/large", "beta/small"]);
+    let plan = climbed.end.unwrap();
+    assert_eq!((plan.rung, &plan.planner), (Rung::Extractive, &None));
+    let compaction = finished(&preparation, &plan).unwrap();
+    assert!(compaction.draft.details.contains(r#""rung":"extractive""#));
+}
+
+/// Row "a primary that is listed among the fallback models is not tried again".
+#[test]
+fn a_primary_among_the_fallback_models_is_not_tried_again() {
+    let session = session();
+    let context = session.context();
+    let preparation = prepared(&context, 2).unwrap();
+    let models = [
+        "acme/large",
+        "beta/small",
+        "acme/large",
+        "beta/small",
+        "gamma/tiny",
+    ];
+    let models = models.map(|name| candidate(name, 0)).to_vec();
+    let climbed = climb(&preparation, models, Climb::AllModels, FREE, |_, _| {
+        reply("nope", StopReason::Stop)
+    });
+    let asked: Vec<&str> = climbed.requests.iter().map(|(model, _)| model.as_str()).collect();
+    assert_eq!(asked, ["acme/large", "beta/small", "gamma/tiny"]);
+}
+
+/// Rows "no credentials: recoverable: auth message, 0 requests; load-bearing: the last rung" and "a rejected resolver's
+/// message survives".
 #[test]
 fn without_credentials_nothing_is_sent_and_the_reason_survives() {
     let session = session();
@@ -203,118 +249,6 @@ fn without_credentials_nothing_is_sent_and_the_reason_survives() {
     );
     let climbed = climb(&preparation, vec![locked], Climb::AllModels, FREE, never);
     assert_eq!(climbed.end.unwrap().rung, Rung::Extractive);
-}
-
-/// Below 20 lines no model is asked, even where the context must shrink; from 20 on it is.
-#[test]
-fn a_small_region_needs_no_model() {
-    for (count, requests, rung) in [(19, 0, Rung::Extractive), (20, 1, Rung::Planned)] {
-        let session = Session::of(&[user(&lines(count)), user("x"), user("y")]);
-        let context = session.context();
-        let preparation = prepared_small(&context, 2);
-        let climbed = climb(
-            &preparation,
-            vec![candidate("acme/large", 0)],
-            Climb::AllModels,
-            FREE,
-            |_, _| reply("2,9\n", StopReason::Stop),
-        );
-        assert_eq!(
-            (climbed.requests.len(), climbed.end.unwrap().rung),
-            (requests, rung),
-            "{count} lines"
-        );
-    }
-}
-
-/// The last rung: regions of nothing, of one line, of protected lines only, and of some.
-#[test]
-fn the_last_rung_keeps_protected_lines_in_order() {
-    let keep = |rule: &str| format!("<keepContext>\n{rule}\n</keepContext>");
-    let table = [
-        (Vec::new(), ""),
-        (vec![user("one")], "(filtered 1 lines)"),
-        (
-            vec![user(&keep("rule"))],
-            "[User]: <keepContext>\nrule\n</keepContext>",
-        ),
-        (
-            vec![
-                user("a"),
-                user(&keep("first")),
-                assistant("b"),
-                user(&keep("second")),
-                user("c"),
-            ],
-            "(filtered 2 lines)\n[User]: <keepContext>\nfirst\n</keepContext>\n(filtered 3 lines)\n\
-             [User]: <keepContext>\nsecond\n</keepContext>\n(filtered 2 lines)",
-        ),
-    ];
-    for (messages, text) in table {
-        let mut all = messages.clone();
-        all.extend([user("x"), user("y")]);
-        let session = Session::of(&all);
-        let context = session.context();
-        let preparation = prepared_small(&context, 2);
-        // So little room that no line but protected ones can stay; the tail fits.
-        let limit = Some(preparation.tail_tokens() + Tokens(129));
-        let climbed = climb(
-            &preparation,
-            Vec::new(),
-            Climb::AllModels,
-            LastRung::ModelFree { limit },
-            |_, _| reply("", StopReason::Stop),
-        );
-        let plan = climbed.end.unwrap();
-        let result = foldline_compaction_core::verbatim::reconstruct(preparation.region(), &plan.ranges);
-        if plan.rung == Rung::Fresh {
-            assert_eq!(result.text(), text, "{messages:?}");
-            assert_eq!(plan.tail, TailFate::Kept);
-        } else {
-            // What fits as it is, is not cleared.
-            assert!(preparation.region().line_count() <= 3, "{messages:?}");
-        }
-        let protected = preparation.region().lines().filter(|line| line.protected);
-        let mut rest = result.text().split('\n');
-        for line in protected {
-            assert!(rest.any(|kept| kept == line.text), "{:?}", line.text);
-        }
-    }
-}
-
-/// A tail that cannot fit goes as well, and then the context does fit; an empty region with a kept tail frees nothing
-/// and is no compaction (section 20, row 8).
-#[test]
-fn the_tail_goes_only_if_it_must() {
-    let session = Session::of(&[user(&lines(40)), user(&"word ".repeat(2_000)), user("y")]);
-    let context = session.context();
-    let preparation = prepared(&context, 2).unwrap();
-    let limit = Tokens(500);
-    assert!(preparation.tail_tokens() > limit);
-    let climbed = climb(
-        &preparation,
-        Vec::new(),
-        Climb::AllModels,
-        LastRung::ModelFree { limit: Some(limit) },
-        |_, _| reply("", StopReason::Stop),
-    );
-    let plan = climbed.end.unwrap();
-    assert_eq!(plan.tail, TailFate::Dropped);
-    let compaction = finished(&preparation, &plan).unwrap();
-    assert_eq!(compaction.draft.first_kept, None);
-    assert!(compaction.stats.tokens_after <= limit);
-
-    let session = Session::of(&[user("x"), user("y")]);
-    let context = session.context();
-    let preparation = prepared_small(&context, 2);
-    let climbed = climb(&preparation, Vec::new(), Climb::AllModels, FREE, |_, _| {
-        reply("", StopReason::Stop)
-    });
-    let plan = climbed.end.unwrap();
-    assert_eq!(
-        finished(&preparation, &plan).unwrap_err(),
-        NotSmaller::NothingDeleted
-    );
 }
 
 /// D11: an automatic compaction that frees less than 5 % is not committed, and says how much was lacking.

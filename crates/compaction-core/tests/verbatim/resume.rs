@@ -1,5 +1,6 @@
-//! What a session shows after it is opened again (spec "Verbatim", sections 16 and 21; D5, D8).
+//! Rows "Resume" (spec "Verbatim", sections 16 and 21; D5, D8): what a session shows after it is opened again.
 
+use foldline_session_model::EntryId;
 use foldline_session_model::fold::Profile;
 use foldline_session_model::llm::{LlmBlock, LlmMessage, LlmRole, TrailingCalls, Wrappers};
 use foldline_session_model::log::{SessionLog, Trust};
@@ -41,6 +42,7 @@ fn compact(session: &mut Session, preserve_recent: usize) -> String {
     compaction.draft.summary
 }
 
+/// Row "the exact string after reopening".
 #[test]
 fn the_text_is_the_same_after_it_was_written_and_read() {
     let odd = format!(
@@ -60,8 +62,9 @@ fn the_text_is_the_same_after_it_was_written_and_read() {
     assert_eq!(seen(&log, Profile::Auto)[0], ("user".to_owned(), wrapped));
 }
 
-/// The tail is replayed as messages; a result whose call fell into the region becomes words that name the call, and
-/// nothing of it is lost.
+/// Rows "a tail that begins in the middle of a turn" and "a result of 16,050 characters and a picture are intact in the
+/// tail": the tail is replayed as messages; a result whose call fell into the region becomes words that name the call,
+/// and nothing of it is lost.
 #[test]
 fn a_tail_that_begins_in_the_middle_of_a_turn() {
     let long = "x".repeat(16_050);
@@ -96,6 +99,7 @@ fn a_tail_that_begins_in_the_middle_of_a_turn() {
     );
 }
 
+/// Row "null in JSONL".
 #[test]
 fn no_tail_is_written_as_null() {
     let mut session = Session::of(&[user(&lines(40)), assistant("y")]);
@@ -115,7 +119,7 @@ fn no_tail_is_written_as_null() {
     );
 }
 
-/// A boundary of atomic whose first kept entry is gone: the boundary and what came after it.
+/// Row "a missing kept id: the boundary and later messages only"; any version and rung is read.
 #[test]
 fn a_missing_first_entry_keeps_no_tail() {
     let mut session = Session::of(&[user("old"), user("older")]);
@@ -132,9 +136,35 @@ fn a_missing_first_entry_keeps_no_tail() {
         texts,
         [Wrappers::default().verbatim.wrap("kept line"), "new".to_owned()]
     );
+    let log = reopened(&session);
+    let codes: Vec<&str> = log.damage().iter().map(|damage| damage.kind.name()).collect();
+    assert_eq!(codes, ["unknown_first_kept"], "an unknown id is told");
 }
 
-/// Only the newest boundary counts; opening a session plans nothing.
+/// Row "an unknown id is rejected": a compaction of ours cannot name one. Its tail begins at an entry of the path, or
+/// nowhere.
+#[test]
+fn the_tail_of_a_compaction_begins_on_the_path() {
+    let session = Session::of(&[user(&lines(40)), assistant("a"), user("b"), assistant("c")]);
+    let context = session.context();
+    let path: Vec<&str> = context
+        .items
+        .iter()
+        .map(|item| session.log.id(item.source))
+        .collect();
+    for preserve_recent in 0..=3 {
+        let preparation = prepared(&context, preserve_recent).unwrap();
+        let compaction = finished(&preparation, &deleting(&preparation, &[(2, 30)])).unwrap();
+        let first = compaction.draft.first_kept.as_ref().map(EntryId::as_str);
+        assert_eq!(
+            first,
+            path.get(path.len() - preserve_recent).copied(),
+            "{preserve_recent}"
+        );
+    }
+}
+
+/// Row "the latest boundary only"; opening a session plans nothing.
 #[test]
 fn the_newest_boundary_stands_for_all_before_it() {
     let mut session = Session::of(&[user(&lines(40)), user("x"), assistant("y")]);
@@ -150,7 +180,8 @@ fn the_newest_boundary_stands_for_all_before_it() {
     assert_eq!(String::from_utf8(log.bytes().to_vec()).unwrap(), before);
 }
 
-/// Prose compactions and logical deletions say nothing in a session of atomic: the region begins at the root.
+/// Row "legacy records are inert": prose compactions and logical deletions say nothing in a session of atomic, and the
+/// region begins at the root.
 #[test]
 fn records_of_older_forms_are_inert_for_atomic() {
     let mut session = Session::of(&[user(&lines(25)), assistant("a"), user("b")]);

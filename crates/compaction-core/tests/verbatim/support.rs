@@ -1,9 +1,10 @@
 //! Short ways to write sessions and to compact them.
 
 use foldline_compaction_core::verbatim::{
-    CallFailure, Candidate, Climb, Credentials, Demand, Ladder, LastRung, NotSmaller, Nothing,
-    ParameterLayer, Parameters, Preparation, RangePlan, RangePlanError, RangePrompts, RawRange, Rung,
-    SmallRegion, Step, ValidatedRanges, VerbatimCompaction, extractive, finish, prepare,
+    CallFailure, Candidate, Climb, Credentials, Demand, Ladder, LastRung, LineRange, NotSmaller, Nothing,
+    Outcome, ParameterLayer, Parameters, Preparation, RangePlan, RangePlanError, RangePrompts, RawRange,
+    Region, Retries, Rung, SmallRegion, Step, ValidatedRanges, VerbatimCompaction, View, extractive, finish,
+    outcome, prepare,
 };
 use foldline_session_model::fold::{Context, Profile};
 use foldline_session_model::log::{SessionLog, Trust};
@@ -13,7 +14,7 @@ use foldline_session_model::model_call::{
 };
 use foldline_session_model::tokens::Heuristic;
 use foldline_session_model::tree::Leaf;
-use foldline_session_model::{EntryDraft, Envelope, Tokens};
+use foldline_session_model::{EntryDraft, Envelope, LineNumber, Tokens};
 
 /// A session that grows by one entry after the other.
 pub(crate) struct Session {
@@ -200,6 +201,56 @@ pub(crate) fn reply(text: &str, stop: StopReason) -> Result<LlmReply, CallFailur
         model: None,
         response_id: None,
     })
+}
+
+/// An outcome as text: the ranges, or the category of the failure.
+pub(crate) fn told(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Ranked { ranges, recovered } => {
+            let ranges: Vec<String> = ranges
+                .ranges()
+                .iter()
+                .map(|range| format!("{}-{}", range.start(), range.end()))
+                .collect();
+            let kind = recovered.map_or_else(|| "ranked".to_owned(), |count| format!("recovered {count}"));
+            format!("{kind}: {}", ranges.join(" "))
+        }
+        Outcome::Overflowed { .. } => "overflowed".to_owned(),
+        Outcome::Limited {
+            category,
+            retries: Retries::Exhausted,
+            ..
+        } => format!("{}, exhausted", category.name()),
+        Outcome::Limited { category, .. }
+        | Outcome::Unusable { category }
+        | Outcome::ProviderError { category, .. } => category.name().to_owned(),
+    }
+}
+
+/// What an answer of these blocks comes to over 50 lines, the first ones of which may be protected.
+pub(crate) fn outcome_of_blocks(
+    blocks: &[String],
+    stop: StopReason,
+    usage: Usage,
+    protected: Option<LineRange>,
+) -> String {
+    let text = lines(50);
+    let region = Region::guessed_from_text(&text).unwrap().protect(protected);
+    let block = |text: &String| AssistantBlock::Text {
+        text: text.clone().into(),
+        signature: None,
+    };
+    let answer = reply("", stop).map(|reply| LlmReply {
+        blocks: blocks.iter().map(block).collect(),
+        usage,
+        ..reply
+    });
+    told(outcome(&View::whole(&region), &answer, None))
+}
+
+/// A span of lines.
+pub(crate) fn span(start: u32, end: u32) -> LineRange {
+    LineRange::new(LineNumber::new(start).unwrap(), LineNumber::new(end).unwrap()).unwrap()
 }
 
 /// A model with a window; 0 is one that is not known.
