@@ -1,19 +1,20 @@
 //! Protected spans: lines between `<keepContext>` and `</keepContext>` in what users and agents write
 //! (spec "Verbatim", section 5.3).
 //!
-//! A tag counts only when it is the whole line. Spans end with their section, and tags in tool results are
-//! plain content. Which section a line belongs to is data of the region, so a tool result cannot open a span
+//! A tag counts only when it is the whole line. Spans end with their section, and tags in tool results, in the output of
+//! commands and in files that were mentioned are plain content. Which section a line belongs to is data of the region, so a tool result cannot open a span
 //! by containing a role header.
 
 use std::ops::Range;
 
 use foldline_session_model::LineNumber;
 
-use super::line::{LinePart, Region, RegionTooLarge, SectionKind};
+use super::line::{LinePart, MessageIndex, Region, RegionTooLarge, SectionKind};
 use super::line_set::{LineRange, LineSet};
 
-/// The protected spans of a region from a line on, counted from 0, found by the origin of its lines.
-pub(crate) fn protected_lines(region: &Region<'_>, first: usize) -> LineSet {
+/// The protected spans of a region from a line on, counted from 0, found by the origin of its lines. `outputs` are the
+/// messages whose tags are content, in order.
+pub(crate) fn protected_lines(region: &Region<'_>, first: usize, outputs: &[MessageIndex]) -> LineSet {
     let mut spans = Vec::new();
     let mut open: Option<LineNumber> = None;
     let mut section = None;
@@ -31,7 +32,9 @@ pub(crate) fn protected_lines(region: &Region<'_>, first: usize) -> LineSet {
             ""
         };
         match tag(line.text.strip_prefix(header).unwrap_or(line.text)) {
-            Some(Tag::Open) if line.kind != SectionKind::ToolResult => {
+            Some(Tag::Open)
+                if line.kind != SectionKind::ToolResult && outputs.binary_search(&line.message).is_err() =>
+            {
                 open = open.or(Some(line.number));
             }
             Some(Tag::Close) => {

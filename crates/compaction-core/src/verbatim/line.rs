@@ -210,7 +210,7 @@ impl<'t> Region<'t> {
             protected: LineSet::EMPTY,
         };
         if tags {
-            region.protected = keep_context::protected_lines(&region, 0);
+            region.protected = keep_context::protected_lines(&region, 0, &[]);
         }
         Ok(region)
     }

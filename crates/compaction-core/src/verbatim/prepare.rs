@@ -11,6 +11,8 @@ use foldline_session_model::tokens::TokenCounter;
 use foldline_session_model::{EntryId, EntryIx, Tokens};
 use serde::Deserialize;
 
+use crate::redact::redact;
+
 use super::line::{EarlierOrigin, Region, RegionBuilder, RegionTooLarge};
 use super::line_set::LineRange;
 use super::parameters::Parameters;
@@ -100,10 +102,12 @@ pub fn prepare<'c, 'l>(
 pub fn prepare_with<'c, 'l>(
     context: &'c Context<'l>,
     wrappers: &Wrappers,
-    parameters: Parameters,
+    mut parameters: Parameters,
     small: SmallRegion,
     counter: &dyn TokenCounter,
 ) -> Result<Preparation<'c, 'l>, Nothing> {
+    // The focus is mostly a message of the user, and goes into the request and the entry (D18).
+    parameters.query = redact(&parameters.query).into_owned();
     let seen = context.converted(wrappers);
     let visible: Vec<usize> = visible_items(context);
     let pairs: Vec<(usize, &LlmMessage<'_>)> = visible.into_iter().zip(&seen).collect();
@@ -181,18 +185,22 @@ fn add_earlier(builder: &mut RegionBuilder, item: &ContextItem<'_>) -> Result<()
                 .details
                 .as_deref()
                 .and_then(|raw| serde_json::from_str(raw.get()).ok());
-            let origin = match &recorded {
+            // A text with a record of ours was redacted when it was made. Nobody knows that of any other.
+            match &recorded {
                 Some(Recorded {
                     provenance: Some(provenance),
                     ..
-                }) => EarlierOrigin::Recorded(provenance),
+                }) => builder.earlier(&boundary.text, EarlierOrigin::Recorded(provenance)),
                 // A hook may write any text.
-                Some(Recorded { rung: Some(rung), .. }) if rung == "extension" => EarlierOrigin::Unknown,
-                _ => EarlierOrigin::ForeignVerbatim,
-            };
-            builder.earlier(&boundary.text, origin)
+                Some(Recorded { rung: Some(rung), .. }) if rung == "extension" => {
+                    builder.earlier(&redact(&boundary.text), EarlierOrigin::Unknown)
+                }
+                _ => builder.earlier(&redact(&boundary.text), EarlierOrigin::ForeignVerbatim),
+            }
         }
-        Message::CompactionSummary(summary) => builder.earlier(&summary.summary, EarlierOrigin::Unknown),
+        Message::CompactionSummary(summary) => {
+            builder.earlier(&redact(&summary.summary), EarlierOrigin::Unknown)
+        }
         _ => Ok(()),
     }
 }

@@ -25,12 +25,15 @@ pub(crate) fn add_message(
     item: &ContextItem<'_>,
     seen: &LlmMessage<'_>,
 ) {
-    let author = match &item.message {
-        Message::User(m) if !m.synthetic => Author::Session,
-        Message::Assistant(_) | Message::ToolResult(_) => Author::Session,
-        _ => Author::Synthetic,
+    let origin = Some(context.log.entry_id(item.source));
+    match &item.message {
+        Message::User(m) if !m.synthetic => builder.begin_message(origin, Author::Session),
+        Message::Assistant(_) | Message::ToolResult(_) => builder.begin_message(origin, Author::Session),
+        Message::BashExecution(_) | Message::PythonExecution(_) | Message::FileMention(_) => {
+            builder.begin_output(origin)
+        }
+        _ => builder.begin_message(origin, Author::Synthetic),
     };
-    builder.begin_message(Some(context.log.entry_id(item.source)), author);
     let form = match item.message.content() {
         Some(Content::Text(_)) => Form::Text,
         _ => Form::Blocks,

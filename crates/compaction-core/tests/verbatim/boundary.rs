@@ -10,8 +10,8 @@ use foldline_session_model::model_call::StopReason;
 use foldline_session_model::tokens::{Heuristic, TokenCounter as _};
 
 use super::support::{
-    Session, ask_once, assistant, call, deleting, finished, lines, prepared, prepared_small, reply, result,
-    user,
+    Session, ask_once, assistant, call, deleting, finished, json, lines, prepared, prepared_small, reply,
+    result, secret, user,
 };
 
 /// Rows "preserve 0: first null, all ids in the region", "default and 2: first `m6` although it is a tool result, a
@@ -257,6 +257,41 @@ fn a_query_of_more_than_10000_characters_is_cut_in_the_middle() {
     assert!(prompt.ends_with("eee end\n</focus>\n"));
     assert_eq!(prompt.matches("[... 10010 characters left out ...]").count(), 2);
     assert!(prompt.len() < 8_000, "{}", prompt.len());
+}
+
+/// R18: secrets in the focus, or in a text that another agent compacted, reach neither a request nor an entry.
+#[test]
+fn r18_secrets_of_the_focus_and_of_foreign_texts_stay_here() {
+    let secret = secret();
+    for details in [
+        r#"{"strategy":"verbatim-lines","promptVersion":3,"rung":"planned"}"#,
+        r#"{"strategy":"verbatim-lines","promptVersion":3,"rung":"extension"}"#,
+        "{}",
+    ] {
+        let mut session = Session::of(&[user("a")]);
+        let text = format!("[User]: use {secret}\n(filtered 3 lines)\n{}", lines(30));
+        session.entry(
+            "compaction",
+            &format!(
+                r#""summary":{},"firstKeptEntryId":null,"tokensBefore":9,"details":{details}"#,
+                json(&text)
+            ),
+        );
+        session.message(&assistant("b"));
+        session.message(&user(&format!("the new key is {secret}")));
+        let context = session.context();
+        let newest = context.last_user_text();
+        let (parameters, _) = Parameters::merge(&[], newest.as_deref());
+        let preparation = prepare(&context, parameters, SmallRegion::Refuse, &Heuristic).unwrap();
+        let climbed = ask_once(&preparation, &reply("3,20\n", StopReason::Stop));
+        let prompt = &climbed.requests[0].1;
+        assert!(prompt.contains("the new key is [REDACTED:"), "{details}");
+        assert!(prompt.contains("\n1→[User]: use [REDACTED:"), "{details}");
+        assert!(!prompt.contains(&secret), "{details}");
+        let compaction = finished(&preparation, &climbed.end.unwrap()).unwrap();
+        assert!(!compaction.draft.summary.contains(&secret), "{details}");
+        assert!(!compaction.draft.details.contains(&secret), "{details}");
+    }
 }
 
 /// Row "auto query" (section 6): the newest turn of the user that says something.

@@ -10,20 +10,14 @@ use foldline_session_model::model_call::{LlmReply, StopReason};
 use foldline_session_model::tokens::Heuristic;
 use serde_json::value::RawValue;
 
-use super::support::{Session, candidate, lines, prepared, prompt, reply, user};
+use super::support::{Session, candidate, lines, prepared, prompt, reply, secret, user};
 
 const NOW: &str = "2026-01-01T00:00:00.000Z";
-
-/// A secret, built here so that no scanner takes this file for a leak.
-fn key() -> String {
-    let value: String = "q8Zr4TnW0xLp2VbK7sYd".chars().cycle().take(40).collect();
-    format!("sk-ant-{value}")
-}
 
 /// Asks a model about a session with a secret in it. Returns the prompt and the sidecar of the answer.
 fn sidecar(answer: &Result<LlmReply, CallFailure>) -> (String, Option<(SidecarKind, String)>) {
     let session = Session::of(&[
-        user(&format!("the key is {}\nzebra crossing\n{}", key(), lines(40))),
+        user(&format!("the key is {}\nzebra crossing\n{}", secret(), lines(40))),
         user("x"),
         user("y"),
     ]);
@@ -67,7 +61,7 @@ fn members(document: &str) -> Vec<String> {
 #[test]
 fn rows_of_sidecars() {
     let failed = "failureCategory failureMessage model rawResponse stopReason timestamp usage version";
-    let key = key();
+    let key = secret();
     let rows = [
         (
             "malformed, with what it read",

@@ -30,6 +30,8 @@ pub struct RegionBuilder {
     protected: LineSet,
     /// Where the first line begins whose protection is not recorded.
     recorded: usize,
+    /// The messages in which tags are content, in order.
+    outputs: Vec<MessageIndex>,
     joint: Joint,
 }
 
@@ -125,6 +127,14 @@ impl RegionBuilder {
         MessageIndex::from_index(self.messages.len() - 1)
     }
 
+    /// Starts a message that shows what a command put out or what a file holds. It stands under the header of the
+    /// user, and no word of it is one of theirs: tags in it protect nothing (DESIGN D7).
+    pub fn begin_output(&mut self, origin: Option<EntryId>) -> MessageIndex {
+        let index = self.begin_message(origin, Author::Synthetic);
+        self.outputs.push(index);
+        index
+    }
+
     /// Adds a section of the message begun last: blank line, role header, and what `write` adds. Nothing is
     /// added when `write` writes nothing. Kind [`SectionKind::Earlier`] has no header.
     pub fn section(&mut self, kind: SectionKind, write: impl FnOnce(&mut SectionText<'_>)) {
@@ -173,6 +183,7 @@ impl RegionBuilder {
             mut markers,
             protected,
             recorded,
+            outputs,
             joint: _,
         } = self;
         let mut tags = false;
@@ -193,7 +204,7 @@ impl RegionBuilder {
         if tags {
             // The record of earlier text names its spans: found again they would grow over markers in it.
             let first = region.starts.partition_point(|&s| s < offset(recorded));
-            let spans = keep_context::protected_lines(&region, first);
+            let spans = keep_context::protected_lines(&region, first, &outputs);
             region = region.protect(spans.ranges().iter().copied());
         }
         Ok(region)
