@@ -125,14 +125,7 @@ fn an_interrupt_ends_a_run() {
     let sandbox = Sandbox::new();
     let server = Server::start(vec![Script::Silence]);
     let child = sandbox.spawn(&arguments(&server, &["Hello", "--json"]));
-    while server.requests().is_empty() {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    let interrupted = std::process::Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(interrupted.success());
+    server.interrupt_when_asked(&child);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{output:?}");
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use crate::server;
 use crate::support::Sandbox;
 
 const PROMPT: &str = "<conversation>\n[User]: Fix the parser in src/parse.rs\n\n[Assistant]: The root cause is an off by one.\n</conversation>\n\n<previous-summary>\n## Goal\n- Ship the parser\n</previous-summary>\n\nUpdate the summary.";
@@ -278,21 +279,7 @@ fn provider(answer: mpsc::Receiver<&'static str>) -> (String, mpsc::Receiver<Str
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            let mut length = 0;
-            loop {
-                let mut line = String::new();
-                reader.read_line(&mut line).unwrap();
-                if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                    length = value.trim().parse().unwrap();
-                }
-                if line.trim().is_empty() {
-                    break;
-                }
-            }
-            let mut body = vec![0; length];
-            reader.read_exact(&mut body).unwrap();
-            asked.send(String::from_utf8(body).unwrap()).ok();
+            asked.send(server::read(&stream)).ok();
             let Ok(text) = answer.recv() else { return };
             stream.write_all(text.as_bytes()).unwrap();
         }

@@ -2,7 +2,11 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+#[cfg(unix)]
+use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
+#[cfg(unix)]
+use std::time::Duration;
 
 /// A server that answers each request with the next script; the last one repeats.
 pub(crate) struct Server {
@@ -48,9 +52,23 @@ impl Server {
     pub(crate) fn requests(&self) -> Vec<String> {
         self.bodies.lock().unwrap().clone()
     }
+
+    /// Interrupts `child` as Ctrl-C does, once it has asked this server.
+    #[cfg(unix)]
+    pub(crate) fn interrupt_when_asked(&self, child: &Child) {
+        while self.requests().is_empty() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let sent = Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(sent.success());
+    }
 }
 
-fn read(stream: &TcpStream) -> String {
+/// The body of the request that comes in.
+pub(crate) fn read(stream: &TcpStream) -> String {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut length = 0;
     loop {
