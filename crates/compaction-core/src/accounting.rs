@@ -7,7 +7,7 @@ mod limits;
 mod maintenance;
 
 pub use context_size::{
-    ContextSize, SizeSource, correction_ratio, measured_overhead, newest_usage, usage_tokens,
+    ContextSize, SizeSource, correction_ratio, measured_overhead, usage_tokens,
 };
 pub use emergency::{EmergencyLimits, EmergencyReason, ResourceSample};
 pub use keep::{KeepWindow, RatioUse};

@@ -126,8 +126,9 @@ impl<'l> Context<'l> {
     }
 
     /// The last message in which the user speaks: typed text, a visible custom message, a branch summary or a
-    /// command; `None` if there is no text in any. Messages that a compaction stands for count too: what the user
-    /// wants does not change because it was said before one.
+    /// command without what it printed; `None` if there is no text in any. Messages that a compaction stands for count
+    /// too: what the user wants does not change because it was said before one. Messages that the model is not to
+    /// see never count.
     pub fn last_user_text(&self) -> Option<String> {
         let in_view = || self.items.iter().rev().find_map(|item| user_text(&item.message));
         let on_path = || {
@@ -144,7 +145,7 @@ impl<'l> Context<'l> {
 
 /// What the user says in a message, if it is one that begins a turn.
 fn user_text(message: &Message<'_>) -> Option<String> {
-    if !message.starts_turn() {
+    if !message.starts_turn() || !message.is_visible() {
         return None;
     }
     let text = match message {

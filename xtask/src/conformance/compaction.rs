@@ -1,6 +1,6 @@
 //! `*.find_cut_point`, `*.prepare_compaction`: where the tail begins, and what the summary is made of.
 
-use foldline_compaction_core::accounting::{Limits, RatioUse, newest_usage};
+use foldline_compaction_core::accounting::{ContextSize, Limits, RatioUse};
 use foldline_compaction_core::cut_point::{Step, find_cut_point};
 use foldline_compaction_core::file_ops::ToolTable;
 use foldline_compaction_core::settings::CompactionSettings;
@@ -97,7 +97,7 @@ fn prepared(sessions: &Sessions, case: &Case, profile: Profile, counter: &dyn To
     let mut out = json!({
         "firstKeptEntryId": preparation.first_kept().map(|id| session.reference_to(id.as_str())),
         "isSplitTurn": !prefix.is_empty(),
-        "tokensBefore": newest_usage(&session.log, &context.path).unwrap_or_default(),
+        "tokensBefore": ContextSize::of(&context, Tokens::ZERO, Tokens::ZERO, counter).tokens,
         "counts": { "messagesToSummarize": history.len(), "turnPrefix": prefix.len() },
         "messagesToSummarize": references(&session, history),
         "turnPrefix": references(&session, prefix),

@@ -1,12 +1,10 @@
 //! The one number for the size of a context (D10, R06).
 
-use foldline_session_model::entry::EntryKind;
 use foldline_session_model::fold::Context;
-use foldline_session_model::log::SessionLog;
 use foldline_session_model::message::{AssistantMessage, Message, StopReason};
 use foldline_session_model::model_call::{self, Api, Usage};
 use foldline_session_model::tokens::{TokenCounter, TokenSource};
-use foldline_session_model::{EntryIx, Tokens};
+use foldline_session_model::Tokens;
 use serde::Serialize;
 
 /// How large a context is, and how that is known. Trigger, cut, gauge and report use this number.
@@ -82,19 +80,6 @@ fn api(name: &str) -> Api {
 /// The context tokens of a recorded usage by the arithmetic of its API.
 pub fn usage_tokens(usage: &Usage, api: &str) -> Tokens {
     model_call::context_tokens(usage, self::api(api))
-}
-
-/// The newest usage on a path that counts at all, whatever came after it, as context tokens. A figure for statistics;
-/// decisions take [`ContextSize`].
-pub fn newest_usage(log: &SessionLog, path: &[EntryIx]) -> Option<Tokens> {
-    path.iter()
-        .rev()
-        .filter(|ix| log.kind(**ix) == EntryKind::Message)
-        .find_map(|ix| match *log.message(*ix)? {
-            Message::Assistant(message) => usable(&message),
-            _ => None,
-        })
-        .map(|(usage, api)| model_call::context_tokens(&usage, api))
 }
 
 /// How much more a provider counted than the estimate says, both without pictures. `None` if nothing was measured.

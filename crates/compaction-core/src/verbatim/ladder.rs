@@ -82,7 +82,8 @@ pub enum Step {
 pub struct RangePlanError {
     /// What went wrong, for people.
     pub message: String,
-    /// What kind of failure; the last one if there were several.
+    /// What kind of failure; the last one if there were several. A candidate without credentials is passed over and
+    /// hides no failure of another.
     pub category: Category,
     /// How many requests were sent.
     pub attempts: u32,
@@ -181,7 +182,8 @@ impl<'p, 'c, 'l> Ladder<'p, 'c, 'l> {
                 continue;
             }
             if let Credentials::Missing(message) = &candidate.credentials {
-                self.failure = Some((Category::Unauthenticated, message.clone()));
+                self.failure
+                    .get_or_insert_with(|| (Category::Unauthenticated, message.clone()));
                 self.tried.push(key);
                 if self.climb == Climb::OneRequest {
                     break;

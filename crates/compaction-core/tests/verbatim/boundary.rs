@@ -318,6 +318,24 @@ fn the_focus_is_the_newest_words_of_the_user() {
     assert_eq!(session.context().last_user_text().as_deref(), Some("the wish"));
 }
 
+/// Session-format, section 12, rows 59 and 60: what is kept from the model does not reach it as its focus either.
+#[test]
+fn what_the_model_is_not_to_see_is_not_the_focus() {
+    let hidden_command = r#"{"role":"bashExecution","command":"cat secret.env","output":"KEY=1","exitCode":0,"cancelled":false,"truncated":false,"excludeFromContext":true,"timestamp":1}"#;
+    let command = r#"{"role":"bashExecution","command":"cargo test","output":"ok","exitCode":0,"cancelled":false,"truncated":false,"timestamp":1}"#;
+    let focus = |messages: &[String]| Session::of(messages).context().last_user_text();
+    let wish = || user("the wish");
+    assert_eq!(focus(&[wish(), hidden_command.to_owned()]).as_deref(), Some("the wish"));
+    assert_eq!(focus(&[hidden_command.to_owned()]), None);
+    assert_eq!(focus(&[wish(), command.to_owned()]).as_deref(), Some("cargo test"));
+    let mut session = Session::of(&[wish(), hidden_command.to_owned()]);
+    session.entry(
+        "compaction",
+        r#""summary":"a line","firstKeptEntryId":null,"tokensBefore":9,"details":{"strategy":"verbatim-lines"}"#,
+    );
+    assert_eq!(session.context().last_user_text().as_deref(), Some("the wish"));
+}
+
 #[test]
 fn fb_143_cut_answers_lose_their_last_record_and_odd_ones_are_put_in_order() {
     let text = ["line"; 1_000].join("\n");

@@ -314,6 +314,10 @@ fn without_credentials_nothing_is_sent() {
         &["ok"],
     );
     assert_eq!((asked.len(), &*end), (0, "failed unauthenticated after 0"));
+    // A candidate that could not be asked says nothing about the one that was.
+    let locked_last = vec![candidate("beta/small", 0), locked.clone()];
+    let (asked, end) = run(40, locked_last, Climb::AllModels, LastRung::Fail, &["bad"]);
+    assert_eq!((asked.len(), &*end), (1, "failed malformed after 1"));
     let both = vec![locked, candidate("beta/small", 0)];
     let (asked, end) = run(40, both, Climb::AllModels, LastRung::Fail, &["ok"]);
     assert_eq!(
