@@ -83,7 +83,8 @@ impl Core {
                 return Err(NotPlanned::Vetoed);
             }
             if let Some(compaction) = answer.compaction {
-                return custom(ground, &told, compaction).map(Some);
+                let input = ground.clone();
+                return on_thread(move || custom(&input, told, compaction)).await.map(Some);
             }
             if let Some(text) = answer.compacted_text {
                 return self
@@ -150,8 +151,9 @@ impl Core {
     }
 }
 
-/// A hook's own compaction. The state of the work is added to its text, as it is to every summary.
-fn custom(ground: &Ground, told: &Told, made: HookCompaction) -> Result<Planned, NotPlanned> {
+/// A hook's own compaction. The state of the work is added to its text, as it is to every summary. The entry that it
+/// keeps first has to be one of those that it was told of.
+fn custom(ground: &Ground, told: Told, made: HookCompaction) -> Result<Planned, NotPlanned> {
     if made.summary.trim().is_empty() {
         return Err(NotPlanned::Failed(
             "No compacted text provided by extension".to_owned(),
@@ -167,10 +169,14 @@ fn custom(ground: &Ground, told: &Told, made: HookCompaction) -> Result<Planned,
         summary: summary.as_str().into(),
         ..SummaryText::default()
     });
-    let tokens_after = Heuristic.message(&boundary) + told.kept;
+    let kept = match &made.first_kept_entry_id {
+        Some(id) if Some(id) != told.first_kept.as_ref() => kept_from(ground, id)?,
+        _ => told.kept,
+    };
+    let tokens_after = Heuristic.message(&boundary) + kept;
     if told.tokens_before.saturating_sub(tokens_after) < ground.demand.least(told.tokens_before) {
         return Err(NotPlanned::Skipped(format!(
-            "the context would shrink from {} to {tokens_after} tokens only",
+            "the context would have {tokens_after} tokens, and has {} now",
             told.tokens_before
         )));
     }
@@ -180,7 +186,7 @@ fn custom(ground: &Ground, told: &Told, made: HookCompaction) -> Result<Planned,
         draft: CompactionDraft {
             summary,
             short_summary: made.short_summary,
-            first_kept: made.first_kept_entry_id.or_else(|| told.first_kept.clone()),
+            first_kept: made.first_kept_entry_id.or(told.first_kept),
             tokens_before: made.tokens_before.unwrap_or(told.tokens_before),
             details: made
                 .details
@@ -192,6 +198,30 @@ fn custom(ground: &Ground, told: &Told, made: HookCompaction) -> Result<Planned,
         rung: "extension",
         extras: Extras::default(),
     })
+}
+
+/// The tokens that stay if the tail begins at an entry of the path.
+fn kept_from(ground: &Ground, first: &EntryId) -> Result<Tokens, NotPlanned> {
+    let context =
+        context(&ground.log, ground.profile).map_err(|error| NotPlanned::Failed(error.to_string()))?;
+    let at = ground.log.find(first.as_str());
+    let at = at.and_then(|ix| context.path.iter().position(|on_path| *on_path == ix));
+    let Some(at) = at else {
+        return Err(NotPlanned::Failed(format!(
+            "an extension keeps the entry {first} first, and the path to the leaf has none of that name"
+        )));
+    };
+    // Paths and items stand in the order of the log; only a summary comes before what it stands for.
+    let of_entries = |item: &&ContextItem<'_>| Some(item.source) != context.compaction;
+    let mut items = context.items.iter().filter(of_entries).peekable();
+    let kept = context.path.iter().skip(at).filter_map(|ix| {
+        while items.next_if(|item| item.source < *ix).is_some() {}
+        match items.next_if(|item| item.source == *ix) {
+            Some(item) => Some(Heuristic.message(&item.message)),
+            None => Some(Heuristic.message(&ground.log.context_message(*ix)?)),
+        }
+    });
+    Ok(kept.sum())
 }
 
 fn told(ground: &Ground, action: CompactionAction, parameters: Parameters) -> Result<Told, NotPlanned> {

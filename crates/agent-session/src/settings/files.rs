@@ -56,6 +56,14 @@ pub enum SetError {
         /// What there is.
         found: String,
     },
+    /// The key is a member of something that is set as a whole.
+    #[error("{whole} is set as a whole, with all that it needs")]
+    PartOfWhole {
+        /// The key.
+        key: String,
+        /// What it is a member of.
+        whole: String,
+    },
     /// The value has no form in JSON.
     #[error("the value cannot be written as JSON")]
     NotJson(#[from] serde_json::Error),
@@ -137,6 +145,12 @@ impl SettingsFiles {
     pub fn set(&self, key: &str, value: impl Serialize) -> Result<(), SetError> {
         let value = serde_json::to_value(value)?;
         let path = known_path(key)?;
+        if let Some(whole) = whole_of(&path) {
+            return Err(SetError::PartOfWhole {
+                key: key.to_owned(),
+                whole,
+            });
+        }
         let mut leaves = Vec::new();
         collect_leaves(path, value, &mut leaves)?;
         for (path, value) in &leaves {
@@ -237,6 +251,16 @@ fn known_path(key: &str) -> Result<KeyPath, SetError> {
     })
 }
 
+/// What a key is a member of, if that is taken or left as a whole: `hooks.guard` of `hooks.guard.command`.
+fn whole_of(path: &[String]) -> Option<String> {
+    let (last, parent) = path.split_last()?;
+    let (name, member) = last.rsplit_once('.')?;
+    let node = catalog::root().at(path)?;
+    let members = node.schema.get("properties")?;
+    let is_whole = matches!(node.kind, Kind::Leaf) && members.get(member).is_some();
+    is_whole.then(|| [&shown(parent), name].join("."))
+}
+
 /// The values of a group one by one; anything else is one value.
 fn collect_leaves(path: KeyPath, value: Value, leaves: &mut Vec<(KeyPath, Value)>) -> Result<(), SetError> {
     let node = catalog::root().at(&path);
@@ -295,10 +319,11 @@ fn read_layer(file: &Path) -> Option<FileLayer> {
 
 pub(super) fn read_bounded(file: &Path) -> io::Result<String> {
     let mut text = String::new();
-    let open = fs::File::open(file)?;
-    if !open.metadata()?.is_file() {
+    // To open a pipe would wait for whoever writes to it.
+    if !fs::metadata(file)?.is_file() {
         return Err(io::Error::other("it is no file"));
     }
+    let open = fs::File::open(file)?;
     open.take(MAX_BYTES + 1).read_to_string(&mut text)?;
     if text.len() as u64 > MAX_BYTES {
         return Err(io::Error::other(format!("it is longer than {MAX_BYTES} bytes")));

@@ -13,9 +13,16 @@ use super::catalog::{self, KeyPath, Kind, Node, shown};
 use super::{Environment, ModelChoice, Problem, ProblemKind, Settings};
 
 /// What only the user and trusted projects may set (design page, D12): where conversations and keys go, what is
-/// run, and what the model may do.
+/// run, and what the model may do. The name of a model says which provider reads the conversation, so all places that
+/// name one are among them.
 pub(super) const GUARDED: &[&[&str]] = &[
     &["providers"],
+    &["model"],
+    &["models"],
+    &["modelRoles"],
+    &["fallbackModels"],
+    &["retry", "fallbackChains"],
+    &["compaction", "model"],
     &["compaction", "remoteEndpoint"],
     &["hooks"],
     &["tools"],

@@ -246,6 +246,10 @@ fn set_error(error: &SetError) -> CommandError {
         SetError::UnknownKey { key, nearest } => unknown(key, nearest.as_deref()),
         SetError::WrongValue { key, .. } => CommandError::from_error(ErrorKind::Usage, error)
             .hint(format!("`foldline config get {key}` shows what holds")),
+        SetError::PartOfWhole { whole, .. } => {
+            let hint = format!("give the object in one go: `foldline config set {whole} '{{…}}'`");
+            CommandError::from_error(ErrorKind::Usage, error).hint(hint)
+        }
         SetError::Damaged { .. } => failed(error).hint("repair the file; nothing was written to it"),
         SetError::Busy { .. } => failed(error).hint("try again"),
         _ => failed(error),

@@ -92,6 +92,34 @@ fn a_new_file_is_private() {
 }
 
 #[test]
+fn what_is_set_as_a_whole_is_not_set_in_parts() {
+    let place = Place::with("{}");
+    let guard = json!({"events": ["tool_call"], "command": "sh"});
+    for key in ["hooks.guard.command", "hooks.guard.events", "hooks.a.b.args"] {
+        let error = place.files().set(key, "sh").unwrap_err();
+        let SetError::PartOfWhole { whole, .. } = &error else {
+            panic!("{key}: {error}")
+        };
+        assert_eq!(whole, key.rsplit_once('.').unwrap().0);
+    }
+    assert_eq!(place.text(), "{}");
+    place.files().set("hooks.guard", &guard).unwrap();
+    let value: Value = serde_json::from_str(&place.text()).unwrap();
+    assert_eq!(value["hooks"]["guard"], guard);
+}
+
+/// Opened, it would wait for whoever writes to it.
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_no_settings_file() {
+    let place = Place::with("{}");
+    fs::remove_file(place.file()).unwrap();
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mkfifoat(rustix::fs::CWD, &place.file(), mode).unwrap();
+    assert!(read_bounded(&place.file()).unwrap_err().to_string().contains("no file"));
+}
+
+#[test]
 fn groups_are_set_member_by_member() {
     let place = Place::with(r#"{"compaction":{"query":"q"}}"#);
     place

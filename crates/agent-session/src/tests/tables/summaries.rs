@@ -6,10 +6,12 @@ use async_trait::async_trait;
 use foldline_llm_client::endpoint::{Auth, Endpoint, PlainHttp};
 use foldline_llm_client::testing::{Replay, ReplayTransport, WhenEmpty};
 use foldline_llm_client::{LanguageModel, LlmError, RemoteSummary};
-use foldline_session_model::Tokens;
 use foldline_session_model::entry::EntryKind;
+use foldline_session_model::fold::Profile;
 use foldline_session_model::model_call::TransientCause;
 use foldline_session_model::tokens::{Heuristic, TokenCounter as _};
+use foldline_session_model::tree::Leaf;
+use foldline_session_model::{EntryId, Tokens};
 
 use super::*;
 use crate::CompactOptions;
@@ -23,6 +25,10 @@ use crate::testing::SUMMARY;
 enum Before {
     Forbids,
     Makes(&'static str),
+    /// Keeps an entry first that is nowhere.
+    KeepsUnknown,
+    /// Keeps the entry at this place of the path first.
+    KeepsFrom(usize),
     Fails,
 }
 
@@ -38,18 +44,31 @@ impl Hooks for Before {
 
     async fn session_before_compact(
         &self,
-        _: &BeforeCompactEvent<'_>,
+        event: &BeforeCompactEvent<'_>,
         _: &HookContext,
     ) -> Result<BeforeCompactAnswer, HookError> {
+        #[derive(serde::Deserialize)]
+        struct Entry {
+            id: EntryId,
+        }
         let mut answer = BeforeCompactAnswer::default();
+        let first_kept = match self {
+            Self::KeepsUnknown => Some(EntryId::new("nope")),
+            Self::KeepsFrom(at) => {
+                let entry: Entry = serde_json::from_str(event.branch_entries[*at].get()).unwrap();
+                Some(entry.id)
+            }
+            _ => None,
+        };
         match self {
             Self::Forbids => answer.cancel = true,
             Self::Fails => return Err("it broke".into()),
-            Self::Makes(summary) => {
+            Self::Makes(_) | Self::KeepsUnknown | Self::KeepsFrom(_) => {
+                let summary = if let Self::Makes(summary) = self { summary } else { "S" };
                 answer.compaction = Some(HookCompaction {
-                    summary: (*summary).to_owned(),
+                    summary: summary.to_owned(),
                     short_summary: None,
-                    first_kept_entry_id: None,
+                    first_kept_entry_id: first_kept,
                     tokens_before: Some(Tokens(999)),
                     details: None,
                     preserve_data: None,
@@ -105,6 +124,25 @@ async fn p_a_summary_of_a_hook_is_stored_as_it_is() {
         "\"fromExtension\":true",
     ] {
         assert!(lines[0].contains(part), "{part} in {}", lines[0]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_entry_that_a_hook_keeps_first_is_on_the_path_or_nothing_changes() {
+    let rig = hooked(vec![Before::KeepsUnknown]).await;
+    let before = rig.bytes();
+    let end = by_hand(&rig).await;
+    assert_ended(&end, Reason::Manual, OperationOutcome::Failed);
+    assert!(end.error_message.unwrap().contains("keeps the entry nope first"));
+    assert_eq!(rig.bytes(), before);
+
+    for at in [4, 15] {
+        let rig = hooked(vec![Before::KeepsFrom(at)]).await;
+        let result = by_hand(&rig).await.result.unwrap();
+        let log = rig.log();
+        let context = log.context(&Leaf::Last, Profile::Auto).unwrap();
+        let size: Tokens = context.messages().map(|message| Heuristic.message(message)).sum();
+        assert_eq!((result.tokens_after, context.kept_tail.len() > 1), (size, true));
     }
 }
 

@@ -317,7 +317,7 @@ fn without_credentials_nothing_is_sent() {
     // A candidate that could not be asked says nothing about the one that was.
     let locked_last = vec![candidate("beta/small", 0), locked.clone()];
     let (asked, end) = run(40, locked_last, Climb::AllModels, LastRung::Fail, &["bad"]);
-    assert_eq!((asked.len(), &*end), (1, "failed malformed after 1"));
+    assert_eq!((asked.len(), &*end), (1, "failed malformed_output after 1"));
     let both = vec![locked, candidate("beta/small", 0)];
     let (asked, end) = run(40, both, Climb::AllModels, LastRung::Fail, &["ok"]);
     assert_eq!(
