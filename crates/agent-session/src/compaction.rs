@@ -490,19 +490,18 @@ impl Core {
             return parameters.clone();
         }
         let lines = &self.options.settings.lines;
+        let configured = || {
+            let parameters = lines.parameters.clone();
+            parameters.unwrap_or_else(|| Parameters::with_query(String::new()))
+        };
+        if let Some(named) = lines.query.as_ref().or(order.instructions.as_ref()) {
+            return configured().about(named);
+        }
         let last = || context(&ground.log, ground.profile).ok()?.last_user_text();
-        let query = lines
-            .query
-            .clone()
-            .or_else(|| order.instructions.clone())
-            .or_else(last)
-            .unwrap_or_else(|| foldline_compaction_core::verbatim::DEFAULT_QUERY.to_owned());
-        match &lines.parameters {
-            Some(parameters) => Parameters {
-                query,
-                ..parameters.clone()
-            },
-            None => Parameters::with_query(query),
+        let query = last().unwrap_or_else(|| foldline_compaction_core::verbatim::DEFAULT_QUERY.to_owned());
+        Parameters {
+            query,
+            ..configured()
         }
     }
 

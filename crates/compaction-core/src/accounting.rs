@@ -6,9 +6,7 @@ mod keep;
 mod limits;
 mod maintenance;
 
-pub use context_size::{
-    ContextSize, SizeSource, correction_ratio, measured_overhead, usage_tokens,
-};
+pub use context_size::{ContextSize, SizeSource, correction_ratio, measured_overhead, usage_tokens};
 pub use emergency::{EmergencyLimits, EmergencyReason, ResourceSample};
 pub use keep::{KeepWindow, RatioUse};
 pub use limits::{Clamp, Limits};

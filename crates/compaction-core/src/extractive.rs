@@ -7,6 +7,7 @@
 pub mod anchors;
 mod error_line;
 mod floors;
+mod focus;
 mod kept_lines;
 mod need;
 pub mod pack;

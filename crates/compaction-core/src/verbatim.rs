@@ -36,7 +36,7 @@ pub use line::{
 };
 pub use line_set::{LineRange, LineSet};
 pub use outcome::{CallFailure, Category, Outcome, Retries, outcome};
-pub use parameters::{BadParameter, DEFAULT_QUERY, ParameterLayer, Parameters, Share};
+pub use parameters::{BadParameter, DEFAULT_QUERY, ParameterLayer, Parameters, QuerySource, Share};
 pub use plan::{ExtractiveRanges, extractive};
 pub use prepare::{Nothing, Preparation, SmallRegion, prepare, prepare_with};
 pub use provenance::{Provenance, ProvenanceError};

@@ -84,7 +84,9 @@ impl Core {
             }
             if let Some(compaction) = answer.compaction {
                 let input = ground.clone();
-                return on_thread(move || custom(&input, told, compaction)).await.map(Some);
+                return on_thread(move || custom(&input, told, compaction))
+                    .await
+                    .map(Some);
             }
             if let Some(text) = answer.compacted_text {
                 return self

@@ -118,7 +118,7 @@ impl Work<'_> {
         let (mut parameters, _) =
             Parameters::merge(&[self.setup.settings().compaction.verbatim()], last.as_deref());
         if let Some(query) = &args.query {
-            parameters.query.clone_from(query);
+            parameters = parameters.about(query);
         }
         if let Some(count) = args.preserve_recent {
             parameters.preserve_recent = count;

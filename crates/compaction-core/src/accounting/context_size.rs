@@ -1,10 +1,10 @@
 //! The one number for the size of a context (D10, R06).
 
+use foldline_session_model::Tokens;
 use foldline_session_model::fold::Context;
 use foldline_session_model::message::{AssistantMessage, Message, StopReason};
 use foldline_session_model::model_call::{self, Api, Usage};
 use foldline_session_model::tokens::{TokenCounter, TokenSource};
-use foldline_session_model::Tokens;
 use serde::Serialize;
 
 /// How large a context is, and how that is known. Trigger, cut, gauge and report use this number.

@@ -59,9 +59,19 @@ impl Target {
     /// Half of it, rounded down.
     #[must_use]
     pub(super) fn half(self) -> Self {
+        self.share(|n| n / 2)
+    }
+
+    /// Three quarters of it, rounded down.
+    #[must_use]
+    pub(super) fn three_quarters(self) -> Self {
+        self.share(|n| n - n.div_ceil(4))
+    }
+
+    fn share(self, of: impl Fn(usize) -> usize) -> Self {
         Self {
-            lines: self.lines.map(|n| n / 2),
-            chars: self.chars.map(|n| n / 2),
+            lines: self.lines.map(&of),
+            chars: self.chars.map(&of),
         }
     }
 }

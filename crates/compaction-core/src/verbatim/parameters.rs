@@ -56,9 +56,23 @@ pub struct Parameters {
     pub preserve_recent: usize,
     /// What the lines to keep should be about.
     pub query: String,
+    /// Who says so.
+    #[serde(skip)]
+    pub query_from: QuerySource,
     /// The share of the region's tokens to keep; the stricter of both wins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Share>,
+}
+
+/// Where the focus of a verbatim compaction comes from. The embedded planner covers what the kept tail is about by
+/// itself, so it follows only a focus that somebody named; a model reads either.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QuerySource {
+    /// The last request of the user.
+    #[default]
+    LastRequest,
+    /// A setting, an option or a hook.
+    Named,
 }
 
 /// One layer of parameters as it was written: settings of a user, of a project, or options of a call.
@@ -102,7 +116,18 @@ impl Parameters {
             ratio: Share(DEFAULT_RATIO),
             preserve_recent: DEFAULT_PRESERVE_RECENT,
             query: query.into(),
+            query_from: QuerySource::LastRequest,
             budget: None,
+        }
+    }
+
+    /// The same with a focus that somebody named.
+    #[must_use]
+    pub fn about(self, query: impl Into<String>) -> Self {
+        Self {
+            query: query.into(),
+            query_from: QuerySource::Named,
+            ..self
         }
     }
 
@@ -138,6 +163,7 @@ impl Parameters {
             }
             if let Some(query) = layer.query.as_deref().map(str::trim).filter(|q| !q.is_empty()) {
                 query.clone_into(&mut merged.query);
+                merged.query_from = QuerySource::Named;
             }
             if let Some(value) = layer.budget {
                 match Share::new(value) {

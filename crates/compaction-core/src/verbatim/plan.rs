@@ -5,6 +5,7 @@ use rustc_hash::FxHashSet;
 
 use super::finish::DroppedLine;
 use super::line::{MessageIndex, Region};
+use super::parameters::QuerySource;
 use super::prepare::Preparation;
 use super::ranges::ValidatedRanges;
 use crate::extractive::{self, FloorInput, FloorKind, Floors, Target};
@@ -35,7 +36,9 @@ pub(crate) fn extractive_within(preparation: &Preparation<'_, '_>, target: Targe
         open_errors: &open_errors,
         changed_paths: &changed_paths,
     });
-    let plan = extractive::plan(region, preparation.tail_text(), target, floors);
+    let parameters = preparation.parameters();
+    let focus = (parameters.query_from == QuerySource::Named).then_some(&*parameters.query);
+    let plan = extractive::plan(region, preparation.tail_text(), target, floors, focus);
     ExtractiveRanges {
         ranges: plan.ranges,
         dropped: dropped_lines(region, &plan.dropped),

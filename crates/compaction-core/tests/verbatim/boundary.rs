@@ -325,9 +325,15 @@ fn what_the_model_is_not_to_see_is_not_the_focus() {
     let command = r#"{"role":"bashExecution","command":"cargo test","output":"ok","exitCode":0,"cancelled":false,"truncated":false,"timestamp":1}"#;
     let focus = |messages: &[String]| Session::of(messages).context().last_user_text();
     let wish = || user("the wish");
-    assert_eq!(focus(&[wish(), hidden_command.to_owned()]).as_deref(), Some("the wish"));
+    assert_eq!(
+        focus(&[wish(), hidden_command.to_owned()]).as_deref(),
+        Some("the wish")
+    );
     assert_eq!(focus(&[hidden_command.to_owned()]), None);
-    assert_eq!(focus(&[wish(), command.to_owned()]).as_deref(), Some("cargo test"));
+    assert_eq!(
+        focus(&[wish(), command.to_owned()]).as_deref(),
+        Some("cargo test")
+    );
     let mut session = Session::of(&[wish(), hidden_command.to_owned()]);
     session.entry(
         "compaction",

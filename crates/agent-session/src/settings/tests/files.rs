@@ -116,7 +116,12 @@ fn a_pipe_is_no_settings_file() {
     fs::remove_file(place.file()).unwrap();
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mkfifoat(rustix::fs::CWD, &place.file(), mode).unwrap();
-    assert!(read_bounded(&place.file()).unwrap_err().to_string().contains("no file"));
+    assert!(
+        crate::settings::files::read_bounded(&place.file())
+            .unwrap_err()
+            .to_string()
+            .contains("no file")
+    );
 }
 
 #[test]

@@ -64,7 +64,11 @@ impl Hooks for Before {
             Self::Forbids => answer.cancel = true,
             Self::Fails => return Err("it broke".into()),
             Self::Makes(_) | Self::KeepsUnknown | Self::KeepsFrom(_) => {
-                let summary = if let Self::Makes(summary) = self { summary } else { "S" };
+                let summary = if let Self::Makes(summary) = self {
+                    summary
+                } else {
+                    "S"
+                };
                 answer.compaction = Some(HookCompaction {
                     summary: summary.to_owned(),
                     short_summary: None,

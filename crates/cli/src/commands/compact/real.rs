@@ -194,7 +194,8 @@ impl Document {
 fn committed_text(document: &Document, path: &str) -> String {
     let target = document.output.clone().unwrap_or_else(|| path.to_owned());
     let mut out = format!("{GOOD}Compacted{GOOD:#} {BOLD}{target}{BOLD:#}\n");
-    let saved = document.tokens_before.saturating_sub(document.tokens_after) * 100 / document.tokens_before.max(1);
+    let saved =
+        document.tokens_before.saturating_sub(document.tokens_after) * 100 / document.tokens_before.max(1);
     out.push_str(&format!(
         "  tokens  {} → {} ({saved} % less)\n",
         grouped(document.tokens_before),

@@ -50,7 +50,7 @@ fn floors_rank_first_and_the_target_wins() {
         changed_paths: &["src/zz.rs", "src/never_seen.rs"],
     };
     let text = |target| {
-        let plan = plan(&region, "", target, Floors::On(input));
+        let plan = plan(&region, "", target, Floors::On(input), None);
         let text = reconstruct(&region, &plan.ranges).into_text();
         assert_eq!(text.chars().count() as u64, plan.chars);
         (text, plan)
@@ -85,7 +85,7 @@ fn floors_rank_first_and_the_target_wins() {
 fn without_floors_the_ranking_alone_decides() {
     let (region, _) = session();
     for target in [Target::chars(300), Target::lines(20)] {
-        let plan = plan(&region, "", target, Floors::Off);
+        let plan = plan(&region, "", target, Floors::Off, None);
         let mut packed = Packed::new(&region);
         packed.pack(balanced(&region, "").positions(), target);
         assert_eq!(plan.ranges, packed.deleted(&region));
@@ -108,14 +108,31 @@ fn a_path_that_another_kept_line_names_is_not_dropped() {
         open_errors: &[],
         changed_paths: &["a/b.rs"],
     });
-    let plan = plan(&region, "", Target::chars(120), floors);
+    let plan = plan(&region, "", Target::chars(120), floors, None);
     assert!(
         reconstruct(&region, &plan.ranges)
             .text()
             .starts_with("[User]: look at a/b.rs")
     );
     assert_eq!(plan.dropped, []);
-    let none = super::plan(&region, "", Target::chars(0), floors);
+    let none = super::plan(&region, "", Target::chars(0), floors, None);
     let lines: Vec<u32> = none.dropped.iter().map(|d| d.line.get()).collect();
     assert_eq!(lines, [1, 4]);
+}
+
+/// What somebody asks for comes before the ranking, and never takes all of the target.
+#[test]
+fn lines_about_a_named_focus_stay() {
+    let (region, _) = session();
+    let target = Target::chars(300);
+    let text = |focus| {
+        let plan = plan(&region, "", target, Floors::Off, focus);
+        assert!(plan.chars <= 300);
+        reconstruct(&region, &plan.ranges).into_text()
+    };
+    assert!(!text(None).contains("two_module/file_7.rs"));
+    assert!(text(Some("file_7.rs in two_module")).contains("two_module/file_7.rs"));
+    for says_nothing in ["checked", "zzzqq", "", "the"] {
+        assert_eq!(text(Some(says_nothing)), text(None), "{says_nothing}");
+    }
 }

@@ -62,6 +62,7 @@ pub(super) fn lines(extract: &Extract<'_, '_>) -> Vec<String> {
         tail.text(),
         Target::chars(chars).and(Target::lines(CHOSEN_LINES)),
         Floors::Off,
+        None,
     );
     let mut quoted = Vec::new();
     for line in region.lines() {
