@@ -115,7 +115,7 @@ fn a_pipe_is_no_settings_file() {
     let place = Place::with("{}");
     fs::remove_file(place.file()).unwrap();
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
-    rustix::fs::mkfifoat(rustix::fs::CWD, &place.file(), mode).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, place.file(), mode).unwrap();
     assert!(
         crate::settings::files::read_bounded(&place.file())
             .unwrap_err()
