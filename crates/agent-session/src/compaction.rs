@@ -4,6 +4,7 @@
 mod hooked;
 mod lines;
 mod remote;
+mod room;
 mod summary;
 
 pub(crate) use hooked::raw_entry;
@@ -38,6 +39,7 @@ use crate::patience::watched;
 use crate::queue::Queued;
 use crate::shared::{Lease, Part};
 use crate::state_lines;
+use room::{Rest, Room};
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -45,6 +47,8 @@ pub(crate) struct Order {
     pub(crate) reason: Reason,
     pub(crate) urgency: Urgency,
     pub(crate) mid_turn: bool,
+    /// The estimate of what is about to be sent with the context.
+    pub(crate) pending: Tokens,
     /// `None`: what the settings say.
     pub(crate) action: Option<CompactionAction>,
     pub(crate) planner: Option<Planner>,
@@ -61,6 +65,7 @@ impl Order {
             reason,
             urgency,
             mid_turn: false,
+            pending: Tokens::ZERO,
             action: None,
             planner: None,
             instructions: None,
@@ -173,6 +178,15 @@ impl NotPlanned {
             Self::Skipped(_) | Self::Unpaid { .. } | Self::Cancelled | Self::Vetoed => None,
         }
     }
+
+    /// Why, if it was not stopped.
+    fn cause(&self) -> Option<&str> {
+        match self {
+            Self::Failed(cause) | Self::FailedBy { cause, .. } => Some(cause),
+            Self::Skipped(reason) | Self::Unpaid { reason, .. } => Some(reason),
+            Self::Cancelled | Self::Vetoed => None,
+        }
+    }
 }
 
 /// Maintenance requests that did not fit. The same request is not sent to the same model again (R03); a commit changes
@@ -219,6 +233,8 @@ pub(crate) struct Ground {
     pub(crate) profile: Profile,
     pub(crate) settings: CompactionSettings,
     pub(crate) limits: Option<Limits>,
+    /// What the rebuilt context must fit into, if it must.
+    room: Option<Room>,
     pub(crate) ratio: RatioUse,
     pub(crate) small: SmallRegion,
     pub(crate) demand: Demand,
@@ -428,24 +444,36 @@ impl Core {
         if let Some(keep) = order.keep_recent {
             settings.keep_recent_tokens = keep.get() as f64;
         }
-        let limits = self.recovery_limits(order.reason);
+        let (limits, room, ratio) = {
+            let context = context(&log, self.options.profile).map_err(|error| failed(&error))?;
+            let (limits, room) = self.room(order, &context);
+            if let (Some(room), Some(question)) = (room, room::question(order, &context))
+                && !room.takes(question, Rest::None)
+            {
+                let before = self.size(&context, Tokens::ZERO).tokens;
+                return Err(room.insufficient(before, question, "none"));
+            }
+            // Where the result must fit, all is measured in tokens of the estimator already.
+            let measured =
+                || correction_ratio(&context, overhead, &foldline_session_model::tokens::Heuristic);
+            let ratio = if room.is_some() { None } else { measured() };
+            (limits, room, ratio)
+        };
         if let (Some(limits), false) = (&limits, order.is_manual()) {
             // Nobody asked: the trigger says that the context is too large, so a setting that would keep all of it
             // cannot hold (D9).
             settings.keep_recent_tokens = settings.keep_recent_tokens.min(limits.keep().get() as f64);
         }
-        let ratio = {
-            let context = context(&log, self.options.profile).map_err(|error| failed(&error))?;
-            match correction_ratio(&context, overhead, &foldline_session_model::tokens::Heuristic) {
-                None => RatioUse::None,
-                Some(ratio) if order.is_manual() => RatioUse::Manual(ratio),
-                Some(ratio) => RatioUse::Automatic(ratio),
-            }
+        let ratio = match ratio {
+            None => RatioUse::None,
+            Some(ratio) if order.is_manual() => RatioUse::Manual(ratio),
+            Some(ratio) => RatioUse::Automatic(ratio),
         };
         Ok(Ground {
             log,
             profile: self.options.profile,
             limits,
+            room,
             settings,
             ratio,
             small: order.small(),
@@ -458,16 +486,6 @@ impl Core {
             preserve_data: None,
             reasoning: self.options.settings.summary_reasoning,
         })
-    }
-
-    /// The limits that a compaction plans with. After an overflow what is left must fit into what the server takes.
-    fn recovery_limits(&self, reason: Reason) -> Option<Limits> {
-        let profile = self.model()?.profile();
-        let window = match reason {
-            Reason::Overflow => self.hard_window(profile),
-            _ => self.window(profile),
-        };
-        Limits::new(window, &self.options.settings.compaction, Tokens::ZERO)
     }
 
     /// The models that may plan, for every reason in the same order: the one that the settings name, the current one,

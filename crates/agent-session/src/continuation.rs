@@ -98,21 +98,24 @@ impl Headroom {
         let Some(limits) = limits else {
             return Self::Enough;
         };
-        let window = limits.window().get();
         let most = match then {
-            Then::Retry => window.saturating_sub(
-                limits
-                    .reserve()
-                    .get()
-                    .min(window / 100 * 15 + window % 100 * 15 / 100),
-            ),
-            Then::ContinueIfUnfinished | Then::Proceed | Then::Stop => limits.threshold().get() / 5 * 4,
+            Then::Retry => Self::most_for_a_retry(limits),
+            Then::ContinueIfUnfinished | Then::Proceed | Then::Stop => {
+                Tokens(limits.threshold().get() / 5 * 4)
+            }
         };
-        if residual.get() <= most {
+        if residual <= most {
             Self::Enough
         } else {
             Self::Tight
         }
+    }
+
+    /// The largest context with which a request is sent again.
+    pub(crate) fn most_for_a_retry(limits: &Limits) -> Tokens {
+        let window = limits.window();
+        let share = Tokens(window.get() / 100 * 15 + window.get() % 100 * 15 / 100);
+        window.saturating_sub(limits.reserve().min(share))
     }
 }
 

@@ -212,6 +212,8 @@ pub(crate) struct Live {
     pub(crate) last_failure: Option<(EntryId, foldline_session_model::model_call::ErrorClass)>,
     /// Windows that servers named when they refused a request, by model.
     pub(crate) windows: BTreeMap<ModelRef, Tokens>,
+    /// How many tokens a model counted for each of the estimate, when that was last known.
+    pub(crate) density: Option<(ModelRef, f64)>,
     /// How many fallback models this turn has used; the current one comes back with the next prompt.
     pub(crate) fallback: usize,
     /// Whether the promotion was tried.
@@ -236,6 +238,7 @@ impl Live {
             media_budget: None,
             last_failure: None,
             windows: BTreeMap::new(),
+            density: None,
             fallback: 0,
             promoted: false,
             system: None,

@@ -8,7 +8,7 @@ use follow::stop_of;
 use snapshot::last_assistant;
 
 use foldline_compaction_core::accounting::{
-    EmergencyLimits, EmergencyReason, MaintenancePrune, ResourceSample,
+    EmergencyLimits, EmergencyReason, Limits, MaintenancePrune, ResourceSample,
 };
 use foldline_compaction_core::decide::{
     Action, Age, AnswerModel, Because, Boundary, Compaction, Guard, LastAnswer, Overflow, Promotion, Prune,
@@ -156,6 +156,12 @@ impl Core {
             && evidence.waiting == Waiting::Nothing
             && self.live.length_continuations < LENGTH_CONTINUATIONS;
         if !may {
+            return Maintained::Nothing;
+        }
+        if !self.has_room_to_go_on() {
+            self.shared
+                .events
+                .notice(NoticeLevel::Warning, Some("maintenance"), TRUNCATION_STAYS);
             return Maintained::Nothing;
         }
         self.live.length_continuations += 1;

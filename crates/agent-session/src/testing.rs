@@ -56,10 +56,12 @@ pub(crate) fn used(prompt: u64) -> Usage {
 
 /// A request that does not fit.
 pub(crate) fn overflow() -> Script {
-    Script::failure(
-        ErrorClass::OVERFLOW,
-        "prompt is too long: 250000 tokens > 200000 maximum",
-    )
+    let class = ErrorClass::Overflow {
+        limit: Some(Tokens(200_000)),
+        input: None,
+        output: None,
+    };
+    Script::failure(class, "prompt is too long for the maximum of 200000 tokens")
 }
 
 /// A summary that is good enough to be taken.

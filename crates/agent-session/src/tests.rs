@@ -12,6 +12,7 @@ mod loops;
 mod overflow_recovery;
 mod patience;
 mod pivot;
+mod small_window;
 mod tables;
 mod turns;
 mod waiting;

@@ -121,6 +121,7 @@ impl Kit {
             ratio: RatioUse::None,
             window: Window::FromFirstKept,
             small: SmallRegion::Allow,
+            room: None,
             tools: &self.tools,
         };
         prepare(context, &options, &Heuristic).unwrap()

@@ -208,6 +208,30 @@ pub fn find_cut_point(steps: &[Step], keep: impl Into<KeepBudget>) -> CutPoint {
     }
 }
 
+/// The cut itself, or the first one behind it whose tail takes no more than this; `None` if there is none. The walk of
+/// [`find_cut_point`] ends with a whole message, which may be larger than all the room there is (R01).
+pub(crate) fn cut_within(steps: &[Step], cut: CutPoint, room: Tokens) -> Option<CutPoint> {
+    let tail = steps.get(cut.cut..).unwrap_or_default();
+    let mut kept: Tokens = tail.iter().map(|step| step.tokens).sum();
+    for (ahead, step) in tail.iter().enumerate() {
+        if kept <= room && (ahead == 0 || step.kind.is_cut_point()) {
+            let at = cut.cut + ahead;
+            return Some(if ahead == 0 {
+                cut
+            } else {
+                CutPoint {
+                    first_kept: pulled_back(steps, at),
+                    cut: at,
+                    turn_start: split_turn(steps, at),
+                    crossing: Crossing::Ordinary,
+                }
+            });
+        }
+        kept = kept.saturating_sub(step.tokens);
+    }
+    None
+}
+
 /// Metadata right before the cut goes to the kept side; messages never do (D3).
 fn pulled_back(steps: &[Step], cut: usize) -> usize {
     let before = steps.get(..cut).unwrap_or_default();

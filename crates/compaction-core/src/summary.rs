@@ -17,7 +17,7 @@ mod stored;
 mod transcript;
 mod user_messages;
 
-pub use assemble::{CommitOptions, Dropped, SummaryCompaction, SummaryError};
+pub use assemble::{CommitOptions, Dropped, SummaryCompaction, SummaryError, stored_cap};
 pub use bound::{Elision, bounded};
 pub use extractive::{EXTRACTED, Extract, extracted_notes, extractive};
 pub use from_prompt::PromptParts;

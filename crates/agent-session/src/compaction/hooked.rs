@@ -263,6 +263,7 @@ fn told(ground: &Ground, action: CompactionAction, parameters: Parameters) -> Re
         ratio: ground.ratio,
         window: Window::FromFirstKept,
         small: ground.small,
+        room: ground.tail_room(),
         tools: &tools,
     };
     let preparation = summary::prepare(&context, &options, &Heuristic)

@@ -17,8 +17,10 @@ use foldline_session_model::tokens::Heuristic;
 use foldline_session_store::SidecarName;
 use tokio_util::sync::CancellationToken;
 
+use super::summary::{fitting, goes_down};
 use super::{
-    Extras, Ground, NotPlanned, Order, Oversized, POLICY, Planned, UNCHANGED, falls_back, on_thread,
+    Extras, Ground, NotPlanned, Order, Oversized, POLICY, Planned, Rest, Room, UNCHANGED, falls_back,
+    on_thread,
 };
 use crate::core::{Core, context};
 use crate::event::{FailureKind, Unpaid};
@@ -63,7 +65,10 @@ impl Core {
         if models.is_empty() {
             return self.extractive_lines(ground, parameters).await;
         }
-        let profiles: Vec<ModelProfile> = models.iter().map(|model| self.known(model.profile())).collect();
+        let profiles: Vec<ModelProfile> = models
+            .iter()
+            .map(|model| self.known_for(ground, model.profile()))
+            .collect();
         let climb = if order.is_load_bearing() {
             Climb::AllModels
         } else {
@@ -71,7 +76,7 @@ impl Core {
         };
         let last = if falls_back(order, ground) {
             LastRung::ModelFree {
-                limit: ground.limits.as_ref().map(Limits::window),
+                limit: ground.limit_of_lines(),
             }
         } else {
             LastRung::Fail
@@ -84,7 +89,7 @@ impl Core {
             let stand = on_thread(move || stand(&input, wanted, &asked, &so_far, climb, last)).await?;
             match stand {
                 Stand::Done(finished) => {
-                    return match *finished {
+                    let made = match *finished {
                         Ok(made) => {
                             let planner = match &made.plan.planner {
                                 Some(planner) => format!("{}/{}", planner.provider, planner.id),
@@ -94,9 +99,16 @@ impl Core {
                                     .unwrap_or_default(),
                                 None => "extractive".to_owned(),
                             };
-                            Ok(planned(made, planner))
+                            fitting(order, ground, planned(made, planner))
                         }
                         Err(not) => Err(not),
+                    };
+                    return match made {
+                        Err(not) => {
+                            failures.push(goes_down(order, ground, not)?);
+                            self.lines_without_model(ground).await
+                        }
+                        made => made,
                     };
                 }
                 Stand::Failed { message, category } => {
@@ -176,13 +188,14 @@ impl Core {
     /// The last rung: whatever fits, without a model.
     pub(super) async fn lines_without_model(&self, ground: &Ground) -> Result<Planned, NotPlanned> {
         let input = ground.clone();
-        let limit = ground.limits.as_ref().map(Limits::window);
+        let limit = ground.limit_of_lines();
         let stand = on_thread(move || {
             let query = context(&input.log, input.profile)
                 .ok()
                 .and_then(|context| context.last_user_text())
                 .unwrap_or_else(|| verbatim::DEFAULT_QUERY.to_owned());
-            let parameters = Parameters::with_query(query);
+            let mut parameters = Parameters::with_query(query);
+            parameters.preserve_recent = recent_within(&input, &parameters, limit)?;
             stand(
                 &input,
                 parameters,
@@ -193,13 +206,16 @@ impl Core {
             )
         })
         .await?;
-        match stand {
-            Stand::Done(finished) => match *finished {
-                Ok(made) => Ok(planned(made, "extractive".to_owned())),
-                Err(not) => Err(not),
-            },
-            Stand::Failed { message, .. } => Err(NotPlanned::Failed(message)),
-            Stand::Ask { .. } => Err(NotPlanned::Failed("no available model".to_owned())),
+        let made = match stand {
+            Stand::Done(finished) => planned((*finished)?, "extractive".to_owned()),
+            Stand::Failed { message, .. } => return Err(NotPlanned::Failed(message)),
+            Stand::Ask { .. } => return Err(NotPlanned::Failed("no available model".to_owned())),
+        };
+        match ground.room {
+            Some(room) if !room.takes(made.tokens_after, Rest::None) => {
+                Err(room.insufficient(made.tokens_before, made.tokens_after, made.rung))
+            }
+            _ => Ok(made),
         }
     }
 
@@ -236,6 +252,35 @@ impl Core {
         let path = written.path().map(|path| path.display().to_string());
         path.filter(|_| kind == SidecarKind::Diagnostic)
     }
+}
+
+impl Ground {
+    /// What lines and tail may take together.
+    fn limit_of_lines(&self) -> Option<Tokens> {
+        let window = || self.limits.as_ref().map(Limits::window);
+        self.room.map(Room::for_lines).or_else(window)
+    }
+}
+
+/// How many of the newest messages may stay as they are; without the newest question a recovery would be none.
+fn recent_within(
+    ground: &Ground,
+    parameters: &Parameters,
+    limit: Option<Tokens>,
+) -> Result<usize, NotPlanned> {
+    for recent in (2..=parameters.preserve_recent).rev() {
+        let fewer = Parameters {
+            preserve_recent: recent,
+            ..parameters.clone()
+        };
+        let tail = with_preparation(ground, fewer, ground.small, |preparation| {
+            preparation.tail_tokens()
+        })?;
+        if limit.is_none_or(|limit| tail.get() <= limit.get() / 10 * 9) {
+            return Ok(recent);
+        }
+    }
+    Ok(1)
 }
 
 /// Plays the answers so far and says what comes next. The ladder is a pure state machine: the same answers lead to the

@@ -7,7 +7,7 @@ use foldline_compaction_core::file_ops::ToolTable;
 use foldline_compaction_core::prompts::Prompts;
 use foldline_compaction_core::summary::{
     self, CommitOptions, JobOptions, Preparation, PrepareOptions, SummaryCompaction, SummaryError,
-    SummaryJob, Window,
+    SummaryJob, Window, stored_cap,
 };
 use foldline_compaction_core::verbatim::NotSmaller;
 use foldline_llm_client::{LanguageModel, LlmError, RetryingModel};
@@ -17,7 +17,8 @@ use foldline_session_model::tokens::Heuristic;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Extras, Ground, NotPlanned, Order, Oversized, POLICY, Planned, UNCHANGED, advances, falls_back, on_thread,
+    Extras, Ground, NotPlanned, Order, Oversized, POLICY, Planned, Rest, Room, UNCHANGED, advances,
+    falls_back, on_thread,
 };
 use crate::core::{Core, context};
 use crate::event::{Event, FailureKind, Unpaid};
@@ -48,14 +49,21 @@ impl Core {
         let candidates = remote.chain(models.into_iter().map(|model| (model, false)));
         for (model, is_remote) in candidates {
             match self.summary_by(ground, &model, token).await {
-                Ok(planned) => return Ok(planned),
-                Err(Refused::Final(not)) => match not {
-                    NotPlanned::Failed(cause) if falls_back(order, ground) => {
-                        last = Some((FailureKind::Other, cause));
-                        break;
-                    }
-                    not => return Err(not),
+                Ok(planned) => match fitting(order, ground, planned) {
+                    Ok(planned) => return Ok(planned),
+                    Err(not) => match goes_down(order, ground, not) {
+                        Ok(cause) => {
+                            failures.push(format!("{}: {cause}", model.profile().model_ref()));
+                            break;
+                        }
+                        Err(not) => return Err(not),
+                    },
                 },
+                Err(Refused::Final(not)) => {
+                    let cause = goes_down(order, ground, not)?;
+                    failures.push(format!("{}: {cause}", model.profile().model_ref()));
+                    break;
+                }
                 Err(Refused::Next { class, cause }) => {
                     let name = model.profile().model_ref();
                     failures.push(format!("{name}: {cause}"));
@@ -90,15 +98,19 @@ impl Core {
         })
         .await;
         let rung = if by_model { "fallback" } else { "extractive" };
-        match extracted {
-            Ok(Ok(compaction)) => Ok(planned(compaction, "extractive".to_owned(), rung)),
-            // Something smaller than a summary is left: the newest lines only.
-            Ok(Err(error)) if by_model => {
-                failures.push(format!("extractive: {error}"));
-                self.lines_without_model(ground).await
-            }
+        let extracted = match extracted {
+            Ok(Ok(compaction)) => fitting(order, ground, planned(compaction, "extractive".to_owned(), rung)),
             Ok(Err(error)) => Err(not_planned(error)),
             Err(nothing) => Err(NotPlanned::Skipped(nothing)),
+        };
+        match extracted {
+            // Something smaller than a summary is left: the newest lines only.
+            Err(not) => {
+                let cause = goes_down(order, ground, not)?;
+                failures.push(format!("extractive: {cause}"));
+                self.lines_without_model(ground).await
+            }
+            Ok(planned) => Ok(planned),
         }
     }
 
@@ -108,7 +120,7 @@ impl Core {
         model: &Arc<dyn LanguageModel>,
         token: &CancellationToken,
     ) -> Result<Planned, Refused> {
-        let profile = self.known(model.profile());
+        let profile = self.known_for(ground, model.profile());
         let input = ground.clone();
         let asked = profile.clone();
         let requests = on_thread(move || {
@@ -224,6 +236,7 @@ fn with_preparation<R>(
         ratio: ground.ratio,
         window: Window::FromFirstKept,
         small: ground.small,
+        room: ground.tail_room(),
         tools: &tools,
     };
     let preparation =
@@ -237,6 +250,40 @@ fn with_preparation<R>(
         preserve_data: ground.preserve_data.as_deref(),
     };
     Ok(work(&preparation, &commit))
+}
+
+impl Ground {
+    /// The most that a kept tail may take beside a summary, where the rebuilt context must fit.
+    pub(super) fn tail_room(&self) -> Option<Tokens> {
+        let summary = stored_cap(&self.settings, self.limits.as_ref());
+        self.room.map(|room| room.beside(summary))
+    }
+}
+
+/// Why the next rung is tried; an error where none is. What need not become smaller is left alone if there is nothing
+/// to do.
+pub(super) fn goes_down(order: &Order, ground: &Ground, not: NotPlanned) -> Result<String, NotPlanned> {
+    let has_failed = matches!(not, NotPlanned::Failed(_) | NotPlanned::FailedBy { .. });
+    let must = ground.room.is_some_and(Room::is_exceeded);
+    match not.cause() {
+        Some(cause) if falls_back(order, ground) && (has_failed || must) => Ok(cause.to_owned()),
+        _ => Err(not),
+    }
+}
+
+/// A plan that fits, where it must.
+pub(super) fn fitting(order: &Order, ground: &Ground, planned: Planned) -> Result<Planned, NotPlanned> {
+    let rest = if falls_back(order, ground) {
+        Rest::StandsBy
+    } else {
+        Rest::None
+    };
+    match ground.room {
+        Some(room) if !room.takes(planned.tokens_after, rest) => {
+            Err(room.insufficient(planned.tokens_before, planned.tokens_after, planned.rung))
+        }
+        _ => Ok(planned),
+    }
 }
 
 fn planned(compaction: SummaryCompaction, planner: String, rung: &'static str) -> Planned {

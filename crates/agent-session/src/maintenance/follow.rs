@@ -19,9 +19,14 @@ impl Core {
         }
         let order = Order {
             mid_turn,
+            pending,
             ..Order::automatic(due.reason, due.urgency)
         };
         let ended = self.compact(lease, order).await;
+        // What was not compacted before a prompt may be with it (spec, 3.4).
+        if boundary == Boundary::BeforePrompt && ended.came == Came::Skipped {
+            self.live.overflow_guard = Guard::Armed;
+        }
         // What is about to be sent was part of what the attempt was about.
         if let Some(quiet_at) = &mut self.live.quiet_at {
             *quiet_at += pending;
@@ -47,7 +52,8 @@ impl Core {
             let sizes = self.sizes();
             let cause = end.error_message.take().unwrap_or_default();
             end.error_message = Some(match came {
-                Came::Skipped => format!("{NOTHING_ELIGIBLE} ({cause}){sizes}"),
+                Came::Skipped if end.unpaid.is_none() => format!("{NOTHING_ELIGIBLE} ({cause}){sizes}"),
+                Came::Skipped => format!("Context overflow recovery failed: {cause}.{sizes}"),
                 _ => format!("{cause}{sizes}"),
             });
         }
@@ -257,7 +263,7 @@ impl Core {
 
     /// The sizes behind an overflow that stays: what a user can do something about (FB-009, FB-010).
     pub(super) fn sizes(&self) -> String {
-        let Some(window) = self.limits().map(|limits| limits.window()) else {
+        let Some(window) = self.model().and_then(|model| self.hard_window(model.profile())) else {
             return String::new();
         };
         let overhead = self.overhead();

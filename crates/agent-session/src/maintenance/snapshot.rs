@@ -79,7 +79,7 @@ impl Core {
                 },
             };
         }
-        let window = self.model().and_then(|model| self.window(model.profile()));
+        let window = self.model().and_then(|model| self.hard_window(model.profile()));
         let (Some(usage), Some(window), Some(stop)) = (message.usage, window, stop_of(message.stop_reason))
         else {
             return Overflow::No;
@@ -101,15 +101,28 @@ impl Core {
         let Some(profile) = self.model().map(|model| model.profile()) else {
             return false;
         };
-        let (Some(usage), Some(window), Some(most)) =
-            (message.usage, self.window(profile), profile.max_output)
-        else {
+        let (Some(usage), Some(window)) = (message.usage, self.hard_window(profile)) else {
             return false;
         };
-        message.stop_reason == StopReason::Length
-            && message.content.is_visible()
-            && usage.output < most
-            && usage.prompt() + most > window
+        let has_no_room = match profile.max_output {
+            Some(most) => usage.output < most && usage.prompt() + most > window,
+            None => (usage.prompt() + usage.output).get() >= window.get() / 100 * 99,
+        };
+        message.stop_reason == StopReason::Length && message.content.is_visible() && has_no_room
+    }
+
+    /// Whether one more request fits after an answer that was cut off. A turn has one recovery, so after it only what is
+    /// known to fit goes on.
+    pub(super) fn has_room_to_go_on(&self) -> bool {
+        let Some(profile) = self.model().map(|model| model.profile()) else {
+            return false;
+        };
+        if !self.live.windows.contains_key(&profile.model_ref()) {
+            return self.live.overflow_guard == Guard::Armed;
+        }
+        let window = self.hard_window(profile);
+        Limits::new(window, &self.options.settings.compaction, Tokens::ZERO)
+            .is_none_or(|limits| self.size_now() <= Headroom::most_for_a_retry(&limits))
     }
 
     pub(super) fn promotion(&self) -> Promotion {

@@ -4,14 +4,19 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn an_overflow_is_compacted_away_once_and_the_request_sent_again() {
-    let mut rig = Rig::new([
-        overflow(),
-        summary(),
-        summary(),
-        Script::reply("done", used(30_000)),
-    ])
-    .filled(30, 4_000)
-    .await;
+    let refused = std::sync::atomic::AtomicBool::new(false);
+    let model = crate::testing::two_minds(
+        200_000,
+        move |_, _| {
+            if refused.swap(true, std::sync::atomic::Ordering::Relaxed) {
+                Script::reply("done", used(30_000))
+            } else {
+                overflow()
+            }
+        },
+        |_, _| summary(),
+    );
+    let mut rig = Rig::over(model, |_| {}).filled(30, 4_000).await;
     let Prompted::Ran(report) = rig.session.prompt("go on").await.unwrap() else {
         panic!("queued")
     };

@@ -153,3 +153,33 @@ proptest! {
         }
     }
 }
+
+/// FB-005, R01: a tail that must fit begins behind the message that is too large.
+#[test]
+fn a_tail_within_a_room() {
+    let table = [
+        // It fits as it is, also where it does not begin at a cut point.
+        ("uaua", 2, 20, Some((2, None))),
+        ("uatt", 2, 20, Some((2, Some(0)))),
+        // The next message that a tail may begin with, with the metadata before it.
+        ("uaua", 0, 30, Some((1, Some(0)))),
+        ("uaumma", 0, 10, Some((3, Some(2)))),
+        ("uaua", 1, 20, Some((2, None))),
+        ("uatta", 1, 39, Some((4, Some(0)))),
+        // There is none.
+        ("uatt", 1, 20, None),
+        ("uaua", 0, 9, None),
+        ("", 0, 0, None),
+    ];
+    for (text, from, room, expected) in table {
+        let steps = steps(text);
+        let cut = CutPoint {
+            first_kept: from,
+            cut: from,
+            turn_start: split_turn(&steps, from),
+            crossing: Crossing::Ordinary,
+        };
+        let found = cut_within(&steps, cut, Tokens(room)).map(|cut| (cut.first_kept, cut.turn_start));
+        assert_eq!(found, expected, "{text} from {from} within {room}");
+    }
+}

@@ -221,13 +221,14 @@ pub(super) fn assemble(
     })
 }
 
-/// The cap of the whole stored text (R13).
 pub(super) fn cap(options: &CommitOptions<'_>) -> Tokens {
-    let by_window = options
-        .limits
-        .map_or(MOST_SUMMARY, |l| MOST_SUMMARY.min(l.window().get() / 10));
-    options
-        .settings
+    stored_cap(options.settings, options.limits)
+}
+
+/// The cap of a whole stored summary with its blocks (R13).
+pub fn stored_cap(settings: &CompactionSettings, limits: Option<&Limits>) -> Tokens {
+    let by_window = limits.map_or(MOST_SUMMARY, |l| MOST_SUMMARY.min(l.window().get() / 10));
+    settings
         .max_summary_tokens
         .unwrap_or(Tokens(by_window))
         .max(Tokens(LEAST_SUMMARY))

@@ -10,7 +10,9 @@ use foldline_session_model::{EntryId, EntryIx, Tokens};
 
 use super::stored::StoredSummary;
 use crate::accounting::{KeepWindow, Limits, RatioUse};
-use crate::cut_point::{Crossing, CutPoint, KeepBudget, Step, StepKind, find_cut_point, steps_of};
+use crate::cut_point::{
+    Crossing, CutPoint, KeepBudget, Step, StepKind, cut_within, find_cut_point, steps_of,
+};
 use crate::file_ops::{FailedCalls, FileOps, ToolTable};
 use crate::settings::CompactionSettings;
 use crate::verbatim::SmallRegion;
@@ -39,6 +41,9 @@ pub struct PrepareOptions<'o> {
     pub window: Window,
     /// Whether a part that is hardly worth a summary is taken.
     pub small: SmallRegion,
+    /// The most that the tail may take by its estimate, where the rebuilt context must fit; `None` if nothing bounds it
+    /// but the keep window, which ends with a whole message.
+    pub room: Option<Tokens>,
     /// Which tools touch files.
     pub tools: &'o ToolTable,
 }
@@ -118,6 +123,9 @@ pub fn prepare<'c, 'l>(
     let mut cut = find_cut_point(&steps, budget);
     if options.window == Window::FromFirstKept && keeps_too_much(&steps, &cut, budget, options.limits) {
         cut = nothing_kept(&steps);
+    }
+    if let Some(room) = options.room {
+        cut = cut_within(&steps, cut, room).unwrap_or_else(|| nothing_kept(&steps));
     }
 
     let items = ItemPositions::new(&steps, window.item_from);

@@ -30,6 +30,7 @@ pub(super) struct Setup {
     pub(super) prompts: Prompts2,
     pub(super) rule: Window,
     pub(super) small: SmallRegion,
+    pub(super) room: Option<Tokens>,
     pub(super) model: ModelProfile,
     pub(super) context_lines: Vec<String>,
     pub(super) open_todos: Vec<String>,
@@ -71,6 +72,7 @@ impl Setup {
             prompts: Prompts2::default(),
             rule: Window::FromFirstKept,
             small: SmallRegion::Allow,
+            room: None,
             model: model(Some(window), Some(32_000)),
             context_lines: Vec::new(),
             open_todos: Vec::new(),
@@ -91,6 +93,7 @@ impl Setup {
             ratio: RatioUse::None,
             window: self.rule,
             small: self.small,
+            room: self.room,
             tools: &self.tools,
         };
         prepare(context, &options, &Heuristic)

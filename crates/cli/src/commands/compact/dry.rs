@@ -109,6 +109,7 @@ fn summary(
         ratio: correction_ratio(context, Tokens::ZERO, &Heuristic).map_or(RatioUse::None, RatioUse::Manual),
         window: Window::FromFirstKept,
         small: SmallRegion::Refuse,
+        room: None,
         tools: &ToolTable::default(),
     };
     let prepared = summary::prepare(context, &options, &Heuristic);
