@@ -103,6 +103,18 @@ fn row_the_tail_goes_only_if_it_must() {
         assert_eq!(compaction.draft.first_kept.is_none(), tail == TailFate::Dropped);
         assert!(compaction.stats.tokens_after <= limit, "{words} words");
     }
+    // One token less than the boundary may cost, and the tail is too large.
+    let session = Session::of(&[user(&lines(400)), user("x"), user("y")]);
+    let context = session.context();
+    let preparation = prepared(&context, 2).unwrap();
+    let enough = preparation.tail_tokens() + WRAPPER;
+    for (limit, tail) in [
+        (enough, TailFate::Kept),
+        (enough.saturating_sub(Tokens(1)), TailFate::Dropped),
+    ] {
+        let plan = last_rung(&preparation, limit);
+        assert_eq!((plan.rung, plan.tail), (Rung::Fresh, tail), "{limit}");
+    }
 }
 
 /// A load-bearing region of 19 lines is planned without any request, one of 20 by the model.

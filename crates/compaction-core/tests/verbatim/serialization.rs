@@ -4,7 +4,7 @@ use foldline_compaction_core::verbatim::Region;
 use foldline_session_model::LineNumber;
 use foldline_session_model::message::{Block, Message};
 
-use super::support::{Session, prepared_small, result, user};
+use super::support::{Session, prepared_small, result, secret, user};
 
 /// The region of a session of which nothing stays.
 fn region(messages: &[String]) -> String {
@@ -97,6 +97,28 @@ fn row_the_tail_keeps_pictures_and_long_results() {
         panic!("its blocks stay what they are")
     };
     assert_eq!(*text, long);
+}
+
+/// R18: whatever kind of section a secret stands in, it does not leave the log.
+#[test]
+fn r18_no_section_shows_a_secret() {
+    let secret = secret();
+    let words = text(&format!("key {secret}"));
+    let found = region(&[
+        user(&format!("key {secret}")),
+        message("user", &[&words]),
+        message(
+            "assistant",
+            &[
+                &format!(r#"{{"type":"thinking","thinking":"key {secret}"}}"#),
+                &words,
+                &format!(r#"{{"type":"toolCall","id":"1","name":"put","arguments":{{"key":"{secret}"}}}}"#),
+            ],
+        ),
+        result("1", &format!("key {secret}")),
+    ]);
+    assert_eq!(found.matches("[REDACTED:").count(), 6, "{found}");
+    assert!(!found.contains(&secret), "{found}");
 }
 
 #[test]
