@@ -13,7 +13,7 @@ pub(crate) use lines::class_of_text;
 use std::hash::{Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use foldline_compaction_core::accounting::{Limits, RatioUse, correction_ratio};
+use foldline_compaction_core::accounting::{Limits, RatioUse};
 use foldline_compaction_core::decide::{Reason, Urgency};
 use foldline_compaction_core::settings::{CompactionSettings, Fallback, Planner};
 use foldline_compaction_core::verbatim::{Demand, Parameters, SmallRegion};
@@ -39,7 +39,7 @@ use crate::patience::watched;
 use crate::queue::Queued;
 use crate::shared::{Lease, Part};
 use crate::state_lines;
-use room::{Rest, Room};
+use room::Room;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -298,12 +298,13 @@ impl Core {
             action,
             mid_turn: order.mid_turn,
         }));
-        let size_before = self.size_now();
+        let mut size_before = None;
         let mut failures = Vec::new();
         let planned = if token.is_cancelled() {
             Err(NotPlanned::Cancelled)
         } else {
-            self.planned(&order, action, planner, &token, &mut failures).await
+            self.planned(&order, action, planner, &token, &mut failures, &mut size_before)
+                .await
         };
         let outcome = match planned {
             Ok(_) if token.is_cancelled() => Err(NotPlanned::Cancelled),
@@ -358,14 +359,14 @@ impl Core {
         // What was not written changed nothing.
         let residual = match came {
             Came::Committed => self.size_now(),
-            _ => size_before,
+            _ => size_before.unwrap_or(Tokens::ZERO),
         };
         Ended { end, came, residual }
     }
 
     /// What an outcome means for the attempts to come: a success clears the way, everything else keeps the trigger quiet
     /// until the context has grown (R02, R11). Skips are no failures.
-    fn remember(&mut self, order: &Order, came: Came, size: Tokens) {
+    fn remember(&mut self, order: &Order, came: Came, size: Option<Tokens>) {
         match came {
             Came::Committed => {
                 self.live.failures = 0;
@@ -374,10 +375,10 @@ impl Core {
             }
             Came::Failed if !order.is_manual() => {
                 self.live.failures += 1;
-                self.live.quiet_at = Some(size);
+                self.live.stay_quiet(size);
             }
             Came::Skipped | Came::Cancelled | Came::Vetoed | Came::Failed => {
-                self.live.quiet_at = Some(size);
+                self.live.stay_quiet(size);
             }
         }
         if order.is_manual() && came != Came::Failed {
@@ -398,14 +399,15 @@ impl Core {
         planner: Planner,
         token: &CancellationToken,
         failures: &mut Vec<String>,
+        size: &mut Option<Tokens>,
     ) -> Result<Planned, NotPlanned> {
-        let mut ground = self.ground(order)?;
+        let (mut ground, last_user_text) = self.ground(order, token, size).await?;
         let models = if planner == Planner::Model {
             watched(self.candidates())
         } else {
             Vec::new()
         };
-        let parameters = self.parameters(order, &ground);
+        let parameters = self.parameters(order, last_user_text);
         if let Some(planned) = self
             .ask_hooks(order, action, &parameters, &mut ground, token)
             .await?
@@ -435,57 +437,47 @@ impl Core {
         }
     }
 
-    fn ground(&mut self, order: &Order) -> Result<Ground, NotPlanned> {
-        let failed = |error: &dyn std::error::Error| NotPlanned::Failed(error.to_string());
-        let log = self.checked_log().map_err(|error| failed(&error))?;
+    /// What a plan is made from, and the text of the newest user message.
+    async fn ground(
+        &mut self,
+        order: &Order,
+        token: &CancellationToken,
+        size: &mut Option<Tokens>,
+    ) -> Result<(Ground, Option<String>), NotPlanned> {
         let work = state_lines::read(&*self.options.work);
-        let overhead = self.overhead();
+        let seen = self.look(order, token).await?;
+        *size = Some(seen.size);
         let mut settings = self.options.settings.compaction.clone();
         if let Some(keep) = order.keep_recent {
             settings.keep_recent_tokens = keep.get() as f64;
         }
-        let (limits, room, ratio) = {
-            let context = context(&log, self.options.profile).map_err(|error| failed(&error))?;
-            let (limits, room) = self.room(order, &context);
-            if let (Some(room), Some(question)) = (room, room::question(order, &context))
-                && !room.takes(question, Rest::None)
-            {
-                let before = self.size(&context, Tokens::ZERO).tokens;
-                return Err(room.insufficient(before, question, "none"));
-            }
-            // Where the result must fit, all is measured in tokens of the estimator already.
-            let measured =
-                || correction_ratio(&context, overhead, &foldline_session_model::tokens::Heuristic);
-            let ratio = if room.is_some() { None } else { measured() };
-            (limits, room, ratio)
-        };
-        if let (Some(limits), false) = (&limits, order.is_manual()) {
+        if let (Some(limits), false) = (&seen.limits, order.is_manual()) {
             // Nobody asked: the trigger says that the context is too large, so a setting that would keep all of it
             // cannot hold (D9).
             settings.keep_recent_tokens = settings.keep_recent_tokens.min(limits.keep().get() as f64);
         }
-        let ratio = match ratio {
-            None => RatioUse::None,
-            Some(ratio) if order.is_manual() => RatioUse::Manual(ratio),
-            Some(ratio) => RatioUse::Automatic(ratio),
-        };
-        Ok(Ground {
-            log,
+        let ground = Ground {
+            log: Arc::clone(&self.log),
             profile: self.options.profile,
-            limits,
-            room,
+            limits: seen.limits,
+            room: seen.room,
             settings,
-            ratio,
+            ratio: match seen.ratio {
+                None => RatioUse::None,
+                Some(ratio) if order.is_manual() => RatioUse::Manual(ratio),
+                Some(ratio) => RatioUse::Automatic(ratio),
+            },
             small: order.small(),
             demand: order.demand(),
-            overhead,
+            overhead: self.overhead(),
             todos: work.open_todos,
             lines: work.lines,
             instructions: order.instructions.clone(),
             prompt_override: None,
             preserve_data: None,
             reasoning: self.options.settings.summary_reasoning,
-        })
+        };
+        Ok((ground, seen.last_user_text))
     }
 
     /// The models that may plan, for every reason in the same order: the one that the settings name, the current one,
@@ -503,7 +495,7 @@ impl Core {
         models
     }
 
-    fn parameters(&self, order: &Order, ground: &Ground) -> Parameters {
+    fn parameters(&self, order: &Order, last_user_text: Option<String>) -> Parameters {
         if let Some(parameters) = &order.parameters {
             return parameters.clone();
         }
@@ -515,8 +507,8 @@ impl Core {
         if let Some(named) = lines.query.as_ref().or(order.instructions.as_ref()) {
             return configured().about(named);
         }
-        let last = || context(&ground.log, ground.profile).ok()?.last_user_text();
-        let query = last().unwrap_or_else(|| foldline_compaction_core::verbatim::DEFAULT_QUERY.to_owned());
+        let query =
+            last_user_text.unwrap_or_else(|| foldline_compaction_core::verbatim::DEFAULT_QUERY.to_owned());
         Parameters {
             query,
             ..configured()
@@ -646,6 +638,18 @@ pub(crate) async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+/// The same; nobody waits for its end if the outcome is not wanted any more (R11).
+pub(crate) async fn on_thread_until<T: Send + 'static>(
+    token: &CancellationToken,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, NotPlanned> {
+    tokio::select! {
+        biased;
+        () = token.cancelled() => Err(NotPlanned::Cancelled),
+        done = on_thread(work) => Ok(done),
     }
 }
 

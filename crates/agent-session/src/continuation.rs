@@ -138,6 +138,27 @@ pub struct Situation {
     pub auto_continue: AutoContinue,
 }
 
+impl Situation {
+    /// After a compaction that is not in the session only what waits counts.
+    pub(crate) const fn without_commit(reason: Reason, then: Then, came: Came, waiting: Waiting) -> Self {
+        Self {
+            reason,
+            then,
+            came,
+            evidence: Evidence {
+                waiting,
+                last_stop: None,
+                goal: GoalSays::Nothing,
+                open_todos: 0,
+                active_workflows: 0,
+            },
+            tail: Tail::Answered,
+            headroom: Headroom::Tight,
+            auto_continue: AutoContinue::Off,
+        }
+    }
+}
+
 /// Whether unfinished work goes on without being asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AutoContinue {

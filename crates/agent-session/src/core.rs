@@ -204,6 +204,8 @@ pub(crate) struct Live {
     pub(crate) failures: u32,
     /// The size at which the last attempt ended without relief.
     pub(crate) quiet_at: Option<Tokens>,
+    /// An attempt ended before the size was known: the next look is the one that counts.
+    pub(crate) quiet_unmeasured: bool,
     /// Entries whose pictures a provider refused.
     pub(crate) without_media: FxHashSet<EntryId>,
     /// The most bytes of pictures that a request carries.
@@ -234,6 +236,7 @@ impl Live {
             oversized: Oversized::default(),
             failures: 0,
             quiet_at: None,
+            quiet_unmeasured: false,
             without_media: FxHashSet::default(),
             media_budget: None,
             last_failure: None,
@@ -242,6 +245,14 @@ impl Live {
             fallback: 0,
             promoted: false,
             system: None,
+        }
+    }
+
+    /// Keeps the trigger quiet until the context has grown from this size.
+    pub(crate) const fn stay_quiet(&mut self, size: Option<Tokens>) {
+        match size {
+            Some(_) => self.quiet_at = size,
+            None => self.quiet_unmeasured = true,
         }
     }
 

@@ -73,6 +73,10 @@ const CUT_RESULT: usize = 2_000;
 /// What a request costs besides its texts.
 const FRAME: Tokens = Tokens(64);
 
+/// What a model is that never comes to an end.
+pub(crate) const TOO_SLOW: ErrorClass =
+    ErrorClass::Transient(foldline_session_model::model_call::TransientCause::IdleTimeout);
+
 impl AgentSession {
     /// Writes a handoff document, opens a new session with it, and goes on there. The old file is not touched.
     ///
@@ -102,7 +106,7 @@ impl AgentSession {
             let mut core = core.lock_owned().await;
             let part = lease.part(Part::Handoff);
             let token = part.token.clone();
-            let document = core.document(&options, &token).await;
+            let document = core.document_in_time(&options, &token).await;
             drop(part);
             Self::release(core, lease);
             document
@@ -143,7 +147,7 @@ impl Core {
         let part = lease.part(Part::Handoff);
         let token = part.token.clone();
         self.shared.emit(Event::HandoffStart);
-        let done = match self.document(options, &token).await {
+        let done = match self.document_in_time(options, &token).await {
             Ok(document) => self.open_successor(options, document, &token).await,
             Err(error) => Err(error),
         };
@@ -178,6 +182,25 @@ impl Core {
                 previous_session_file: previous.as_deref(),
             })
             .await;
+    }
+
+    /// The document, within the time that maintenance has (R12).
+    async fn document_in_time(
+        &mut self,
+        options: &HandoffOptions,
+        token: &CancellationToken,
+    ) -> Result<HandoffDocument, SessionError> {
+        let budget = self.options.settings.maintenance_budget;
+        let document = tokio::time::timeout(budget, self.document(options, token)).await;
+        document.unwrap_or_else(|_| {
+            Err(SessionError::Provider {
+                message: format!(
+                    "Handoff generation failed: no document came within {} seconds",
+                    budget.as_secs()
+                ),
+                kind: FailureKind::Provider(TOO_SLOW),
+            })
+        })
     }
 
     /// The document, by the session's model or by quotes.
@@ -375,10 +398,14 @@ impl Core {
         let target = path.clone();
         let created =
             tokio::task::spawn_blocking(move || Journal::create(store, &target, &header, &drafts)).await;
+        let not_written = |message: String, document: HandoffDocument| SessionError::HandoffNotWritten {
+            message,
+            handoff_document: Box::new(document),
+        };
         let (journal, log) = match created {
             Ok(Ok(created)) => created,
-            Ok(Err(error)) => return Err(SessionError::Failed(error.to_string())),
-            Err(error) => return Err(SessionError::Failed(error.to_string())),
+            Ok(Err(error)) => return Err(not_written(error.to_string(), document)),
+            Err(error) => return Err(not_written(error.to_string(), document)),
         };
         if token.is_cancelled() {
             // The file is whole, and nobody was told of it: it goes again.

@@ -359,9 +359,13 @@ impl Core {
                 Err(error) => return Err(failed(&error)),
             }
         };
-        let replies = self
-            .ask_all(&model, &requests, token)
-            .await
+        let budget = self.options.settings.maintenance_budget;
+        let asked = tokio::time::timeout(budget, self.ask_all(&model, &requests, token)).await;
+        let replies = asked
+            .unwrap_or_else(|_| {
+                let text = format!("no summary came within {} seconds", budget.as_secs());
+                Err(foldline_llm_client::LlmError::new(crate::handoff::TOO_SLOW, text))
+            })
             .map_err(|error| match error.class {
                 ErrorClass::Cancelled => SessionError::Cancelled {
                     what: "Branch summarization",

@@ -400,6 +400,10 @@ impl Core {
                 Maintained::Cancelled => return Ok(Turned::Ends(Ran::Cancelled)),
                 Maintained::Nothing | Maintained::Compacted(_) => {}
             }
+            // What was compacted stays so; nothing follows it.
+            if lease.is_cancelled() {
+                return Ok(Turned::Ends(Ran::Cancelled));
+            }
         }
         driving.requests += 1;
         Ok(match self.ask(&lease.cancel).await? {

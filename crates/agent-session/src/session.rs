@@ -89,6 +89,14 @@ pub enum SessionError {
         /// Which operation.
         what: &'static str,
     },
+    /// The document of a handoff was made, and the new session could not be written. The session is as it was.
+    #[error("{message}")]
+    HandoffNotWritten {
+        /// Why.
+        message: String,
+        /// The document, so that it is not lost.
+        handoff_document: Box<crate::handoff::HandoffDocument>,
+    },
     /// A model failed, or the way to it. Nothing was written.
     #[error("{message}")]
     Provider {

@@ -11,7 +11,7 @@ use foldline_session_model::tokens::{Heuristic, TokenCounter as _};
 use foldline_session_model::{Author, CompactionDraft, EntryId, Tokens};
 use tokio_util::sync::CancellationToken;
 
-use super::{Extras, Ground, NotPlanned, Order, Planned, on_thread};
+use super::{Extras, Ground, NotPlanned, Order, Planned, on_thread_until};
 use crate::core::{Core, context};
 use crate::event::{CompactionAction, reason_name};
 use crate::hooks::{
@@ -49,7 +49,7 @@ impl Core {
             return Ok(None);
         }
         let (input, wanted) = (ground.clone(), parameters.clone());
-        let told = on_thread(move || told(&input, action, wanted)).await?;
+        let told = on_thread_until(token, move || told(&input, action, wanted)).await??;
         let cx = self.hook_context(token);
         if before {
             let lines: Option<Vec<&str>> = told
@@ -84,13 +84,13 @@ impl Core {
             }
             if let Some(compaction) = answer.compaction {
                 let input = ground.clone();
-                return on_thread(move || custom(&input, told, compaction))
-                    .await
+                return on_thread_until(token, move || custom(&input, told, compaction))
+                    .await?
                     .map(Some);
             }
             if let Some(text) = answer.compacted_text {
                 return self
-                    .custom_lines(ground, parameters.clone(), text)
+                    .custom_lines(ground, parameters.clone(), text, token)
                     .await
                     .map(Some);
             }
@@ -122,9 +122,10 @@ impl Core {
         ground: &Ground,
         parameters: Parameters,
         text: String,
+        token: &CancellationToken,
     ) -> Result<Planned, NotPlanned> {
         let input = ground.clone();
-        on_thread(move || {
+        on_thread_until(token, move || {
             let context =
                 context(&input.log, input.profile).map_err(|error| NotPlanned::Failed(error.to_string()))?;
             let preparation = verbatim::prepare(&context, parameters, input.small, &Heuristic)
@@ -149,7 +150,7 @@ impl Core {
                 Err(error) => Err(NotPlanned::Failed(error.to_string())),
             }
         })
-        .await
+        .await?
     }
 }
 

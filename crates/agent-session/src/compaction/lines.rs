@@ -17,10 +17,10 @@ use foldline_session_model::tokens::Heuristic;
 use foldline_session_store::SidecarName;
 use tokio_util::sync::CancellationToken;
 
+use super::room::{Rest, Room};
 use super::summary::{fitting, goes_down};
 use super::{
-    Extras, Ground, NotPlanned, Order, Oversized, POLICY, Planned, Rest, Room, UNCHANGED, falls_back,
-    on_thread,
+    Extras, Ground, NotPlanned, Order, Oversized, POLICY, Planned, UNCHANGED, falls_back, on_thread,
 };
 use crate::core::{Core, context};
 use crate::event::{FailureKind, Unpaid};

@@ -16,9 +16,9 @@ use foldline_session_model::model_call::{ErrorClass, LlmReply, LlmRequest, Model
 use foldline_session_model::tokens::Heuristic;
 use tokio_util::sync::CancellationToken;
 
+use super::room::{Rest, Room};
 use super::{
-    Extras, Ground, NotPlanned, Order, Oversized, POLICY, Planned, Rest, Room, UNCHANGED, advances,
-    falls_back, on_thread,
+    Extras, Ground, NotPlanned, Order, Oversized, POLICY, Planned, UNCHANGED, advances, falls_back, on_thread,
 };
 use crate::core::{Core, context};
 use crate::event::{Event, FailureKind, Unpaid};

@@ -117,6 +117,13 @@ impl Core {
 
     /// What follows a compaction.
     pub(super) fn follow(&mut self, due: Compaction, ended: &Ended, pending: Tokens) -> Continuation {
+        if ended.came != Came::Committed {
+            // What the context shows does not matter then.
+            let waiting = self.waiting_messages();
+            return continuation(&Situation::without_commit(
+                due.reason, due.then, ended.came, waiting,
+            ));
+        }
         let limits = self.limits();
         let situation = Situation {
             reason: due.reason,
@@ -155,6 +162,14 @@ impl Core {
         }
     }
 
+    fn waiting_messages(&self) -> Waiting {
+        if self.shared.queues().is_empty() {
+            Waiting::Nothing
+        } else {
+            Waiting::Messages
+        }
+    }
+
     /// Evidence of unfinished work, read now (D13).
     pub(crate) fn evidence(&self) -> Evidence {
         let work = state_lines::read(&*self.options.work);
@@ -164,13 +179,8 @@ impl Core {
                 _ => None,
             })
         });
-        let waits = !self.shared.queues().is_empty();
         Evidence {
-            waiting: if waits {
-                Waiting::Messages
-            } else {
-                Waiting::Nothing
-            },
+            waiting: self.waiting_messages(),
             last_stop,
             goal: work.goal_says,
             open_todos: work.open_todos.len(),

@@ -14,6 +14,9 @@ impl Core {
         let context = context(&log, self.options.profile).map_err(|error| error.to_string())?;
         let limits = self.limits();
         let size = self.size(&context, pending);
+        if std::mem::take(&mut self.live.quiet_unmeasured) {
+            self.live.quiet_at = Some(size.tokens);
+        }
         let last = self.last_answer(&context);
         let recovered = self.live.overflow_guard == Guard::Used
             || boundary == Boundary::AfterRun

@@ -235,3 +235,58 @@ async fn r11_a_prompt_after_a_cancel_is_no_part_of_what_was_cancelled() {
     assert_eq!(rig.context().last().unwrap(), "assistant: second");
     assert_eq!(rig.session.state().pending_message_count, 0);
 }
+
+/// A session on a runtime with one thread for work that blocks.
+fn on_one_thread(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .max_blocking_threads(1)
+        .enable_time()
+        .build()
+        .unwrap();
+    runtime
+        .block_on(async { tokio::time::timeout(Duration::from_secs(60), test).await })
+        .expect("a cancel waits for work that nobody wants");
+}
+
+/// However long a plan takes to make, a cancel does not wait for it.
+#[test]
+fn r11_the_preparation_of_a_compaction() {
+    for action in [CompactionAction::ContextFull, CompactionAction::VerbatimLines] {
+        on_one_thread(async {
+            let mut rig = Rig::new([Script::reply("here again", used(100))])
+                .filled(30, 500)
+                .await;
+            drop(rig.events());
+            let before = rig.bytes();
+            // The preparation does not come to an end before this does.
+            let (release, held) = std::sync::mpsc::channel::<()>();
+            let busy = tokio::task::spawn_blocking(move || held.recv().is_err());
+            let session = rig.session.clone();
+            let compacting = tokio::spawn(async move {
+                let options = CompactOptions {
+                    action: Some(action),
+                    ..CompactOptions::default()
+                };
+                session.compact(options).await
+            });
+            while !rig.session.state().is_compacting {
+                tokio::task::yield_now().await;
+            }
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            assert!(!compacting.is_finished());
+            rig.session.abort();
+            let end = compacting.await.unwrap().unwrap();
+            assert_eq!((end.outcome, end.aborted), (OperationOutcome::Cancelled, true));
+            assert_eq!(rig.bytes(), before);
+            let told = rig.told();
+            assert_eq!(told, ["compaction_start", "compaction_end"]);
+            assert!(!rig.session.state().is_compacting);
+            assert!(!busy.is_finished());
+            drop(release);
+            let outcome = rig.session.prompt("and now?").await;
+            assert_eq!(ended(outcome), RunEnd::Completed);
+        });
+    }
+}

@@ -153,3 +153,100 @@ async fn r12_when_all_fail_there_is_one_end_and_the_session_is_usable() {
         assert_eq!(report.end, RunEnd::Completed, "{report:?}");
     }
 }
+
+/// A byte every ten seconds, and no end.
+fn endless() -> Script {
+    Script::new().pieces((0..10_000).map(|_| "x"), Duration::from_secs(10))
+}
+
+/// Within the total budget there is an end, one, and the session can be used.
+async fn bounded<T: Send + 'static>(
+    end_event: &str,
+    filled: usize,
+    begin: impl FnOnce(crate::AgentSession) -> std::pin::Pin<Box<dyn Future<Output = T> + Send>>,
+) -> T {
+    let model = two_minds(
+        200_000,
+        |request, _| match request.tool_choice {
+            // A handoff goes by the session's own system text.
+            foldline_session_model::model_call::ToolChoice::None => endless(),
+            _ => Script::reply("answered", used(100)),
+        },
+        |_, _| endless(),
+    );
+    let mut rig = Rig::over(model, |_| {}).filled(filled, 2_000).await;
+    let before = rig.bytes();
+    let began = tokio::time::Instant::now();
+    let outcome = begin(rig.session.clone()).await;
+    let budget = rig.options.settings.maintenance_budget;
+    assert!(
+        began.elapsed() <= budget + Duration::from_secs(1),
+        "{:?}",
+        began.elapsed()
+    );
+    let told = rig.told();
+    let ends = told.iter().filter(|name| *name == end_event).count();
+    assert_eq!(ends, 1, "{told:?}");
+    assert_eq!(rig.bytes(), before);
+    let Prompted::Ran(report) = rig.session.prompt("and now?").await.unwrap() else {
+        panic!("queued")
+    };
+    assert_eq!(report.end, RunEnd::Completed);
+    outcome
+}
+
+async fn bounded_compaction(action: crate::event::CompactionAction) {
+    let end = bounded("compaction_end", 30, move |session| {
+        Box::pin(async move {
+            let options = CompactOptions {
+                action: Some(action),
+                ..CompactOptions::default()
+            };
+            session.compact(options).await
+        })
+    })
+    .await
+    .unwrap();
+    assert_eq!(end.outcome, OperationOutcome::Failed);
+    let text = end.error_message.unwrap();
+    assert!(text.contains("within 600 seconds"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn r12_an_endless_trickle_of_a_summary_ends_with_the_budget() {
+    bounded_compaction(crate::event::CompactionAction::ContextFull).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn r12_an_endless_trickle_of_line_ranges_ends_with_the_budget() {
+    bounded_compaction(crate::event::CompactionAction::VerbatimLines).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn r12_an_endless_trickle_of_a_branch_summary_ends_with_the_budget() {
+    let moved = bounded("branch_summary_end", 4, |session| {
+        Box::pin(async move {
+            let first = session
+                .with_log(|log| log.entries().nth(1).map(|ix| log.entry_id(ix)))
+                .await;
+            let options = crate::NavigateOptions {
+                summary: crate::BranchSummaryChoice::Summarize,
+                ..crate::NavigateOptions::default()
+            };
+            session.navigate(first.unwrap().as_str(), options).await
+        })
+    })
+    .await;
+    let text = moved.unwrap_err().to_string();
+    assert!(text.contains("within 600 seconds"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn r12_an_endless_trickle_of_a_handoff_ends_with_the_budget() {
+    let done = bounded("handoff_end", 4, |session| {
+        Box::pin(async move { session.handoff(crate::HandoffOptions::default()).await })
+    })
+    .await;
+    let text = done.unwrap_err().to_string();
+    assert!(text.contains("within 600 seconds"), "{text}");
+}

@@ -112,7 +112,7 @@ pub enum NotSmaller {
     #[error("no line could be deleted")]
     NothingDeleted,
     /// The rebuilt context would not be smaller by what is asked for (D11).
-    #[error("the context would shrink from {before} to {after} tokens only, {shortfall} too few")]
+    #[error("{}, {shortfall} too few", change(*before, *after))]
     Insufficient {
         /// The estimate before.
         before: Tokens,
@@ -121,6 +121,15 @@ pub enum NotSmaller {
         /// How many more tokens had to be freed.
         shortfall: Tokens,
     },
+}
+
+/// What a plan would make of a context (R02).
+fn change(before: Tokens, after: Tokens) -> String {
+    if after > before {
+        format!("inflated: the context would grow from {before} to {after} tokens")
+    } else {
+        format!("insufficient: the context would shrink from {before} to {after} tokens only")
+    }
 }
 
 /// How much smaller the context must become.

@@ -11,7 +11,7 @@ use crate::hooks::{
     AgentStartAnswer, BeforeAgentStartEvent, HookContext, HookError, HookEvent, HookRunner, Hooks,
 };
 use crate::testing::FILE;
-use crate::{HandoffOptions, SessionError};
+use crate::{BranchSummaryChoice, CompactOptions, HandoffOptions, NavigateOptions, SessionError};
 
 fn document() -> Script {
     Script::reply(
@@ -242,4 +242,132 @@ async fn g_a_document_is_asked_for_with_the_session_s_own_system_text() {
     let system = |kind| rig.asked(kind)[0].request.system.join("");
     assert_eq!(system(Kind::Turn), "You are a bold engineer.");
     assert_eq!(system(Kind::Handoff), "You are a careful engineer.");
+}
+
+async fn until_asked(rig: &Rig, kinds: Kind) {
+    for _ in 0..300 {
+        if !rig.asked(kinds).is_empty() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("nothing was asked");
+}
+
+/// G: "lease busy in both directions" (10.2).
+#[tokio::test(start_paused = true)]
+async fn g_a_handoff_and_every_other_change_keep_each_other_out() {
+    let mut play = Play::default();
+    play.handoffs.push_back(Script::hang());
+    let rig = play.rig().filled(3, 200).await;
+    let before = rig.bytes();
+    let first = {
+        let log = rig.log();
+        log.entries().nth(1).map(|ix| log.entry_id(ix)).unwrap()
+    };
+    let session = rig.session.clone();
+    let handing = tokio::spawn(async move { session.handoff(HandoffOptions::default()).await });
+    until_asked(&rig, Kind::Handoff).await;
+    let refused = [
+        rig.session.compact(CompactOptions::default()).await.unwrap_err(),
+        rig.session
+            .navigate(first.as_str(), NavigateOptions::default())
+            .await
+            .unwrap_err(),
+        rig.session.set_name("another").await.unwrap_err(),
+        rig.session.resume().await.unwrap_err(),
+    ];
+    assert_eq!(
+        refused.map(|error| error.to_string()),
+        [
+            "Cannot start compact while a handoff transition is in progress.",
+            "Cannot start navigate-tree while a handoff transition is in progress.",
+            "Cannot start edit while a handoff transition is in progress.",
+            "Cannot start a turn while a handoff is in progress.",
+        ]
+    );
+    rig.session.abort();
+    assert!(handing.await.unwrap().is_err());
+    assert_eq!(rig.bytes(), before);
+
+    // The other way round.
+    let hanging = || Play::default().summaries([Script::hang(), Script::hang()]);
+    let rig = hanging().rig().filled(20, 2_000).await;
+    let session = rig.session.clone();
+    let compacting = tokio::spawn(async move { session.compact(CompactOptions::default()).await });
+    until_asked(&rig, Kind::Summary).await;
+    let refused = rig.session.handoff(HandoffOptions::default()).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "Cannot start handoff while a compact transition is in progress."
+    );
+    rig.session.abort();
+    assert_eq!(
+        compacting.await.unwrap().unwrap().outcome,
+        OperationOutcome::Cancelled
+    );
+
+    let rig = hanging().rig().filled(3, 200).await;
+    let first = {
+        let log = rig.log();
+        log.entries().nth(1).map(|ix| log.entry_id(ix)).unwrap()
+    };
+    let session = rig.session.clone();
+    let moving = tokio::spawn(async move {
+        let options = NavigateOptions {
+            summary: BranchSummaryChoice::Summarize,
+            ..NavigateOptions::default()
+        };
+        session.navigate(first.as_str(), options).await
+    });
+    until_asked(&rig, Kind::Summary).await;
+    let refused = rig.session.handoff(HandoffOptions::default()).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "Cannot start handoff while a navigate-tree transition is in progress."
+    );
+    rig.session.abort();
+    assert_eq!(
+        moving.await.unwrap().unwrap().outcome,
+        OperationOutcome::Cancelled
+    );
+
+    // And a run.
+    let rig = Play::turns([Script::hang()]).rig().filled(3, 200).await;
+    let session = rig.session.clone();
+    let run = tokio::spawn(async move { session.prompt("go").await });
+    until_asked(&rig, Kind::Turn).await;
+    let refused = rig.session.handoff(HandoffOptions::default()).await.unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .starts_with("Cannot hand off while a response is streaming"),
+        "{refused}"
+    );
+    rig.session.abort();
+    drop(run.await.unwrap().unwrap());
+}
+
+/// G: "pre-commit failure rolls back and keeps the document": the error carries it.
+#[tokio::test(start_paused = true)]
+async fn g_a_handoff_that_cannot_be_written_gives_its_document_back() {
+    let mut play = Play::default();
+    play.handoffs.push_back(document());
+    let rig = play.rig().filled(3, 200).await;
+    rig.session.follow_up("later").await.unwrap();
+    let before = rig.bytes();
+    let options = HandoffOptions {
+        output: Some(PathBuf::from(FILE)),
+        ..HandoffOptions::default()
+    };
+    let error = rig.session.handoff(options).await.unwrap_err();
+    let SessionError::HandoffNotWritten { handoff_document, .. } = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(
+        (handoff_document.text.as_str(), handoff_document.planner.as_str()),
+        ("# Handoff\n\nGo on with the parser in src/parser.rs.", "test/one")
+    );
+    assert_eq!((rig.bytes(), rig.session.path()), (before, PathBuf::from(FILE)));
+    assert_eq!(rig.session.state().pending_message_count, 1);
 }

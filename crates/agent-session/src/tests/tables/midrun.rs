@@ -5,8 +5,10 @@ use foldline_compaction_core::settings::{Fallback, Strategy};
 use foldline_session_model::model_call::{RawJson, ToolSpec};
 
 use super::*;
+use crate::AgentSession;
 use crate::hooks::{
-    BeforeCompactAnswer, BeforeCompactEvent, HookContext, HookError, HookEvent, HookRunner, Hooks,
+    BeforeCompactAnswer, BeforeCompactEvent, HookCompaction, HookContext, HookError, HookEvent, HookRunner,
+    Hooks, SessionCompactEvent,
 };
 use crate::tool::{AfterTool, Tool, ToolOutput, ToolRun};
 
@@ -205,4 +207,131 @@ async fn fb_009_a_result_larger_than_the_window_is_compacted_once() {
     assert!(told.end().mid_turn);
     let request = serde_json::to_string(&rig.asked(Kind::Turn)[1].request).unwrap();
     assert!(Heuristic.one(&request) < Tokens(200_000));
+}
+
+/// G: "prune alone -> no compaction".
+#[tokio::test(start_paused = true)]
+async fn g_a_prune_alone_averts_a_compaction_within_the_run() {
+    use foldline_session_model::Tokens;
+    let sized = |tokens| Script::tool_use(format!("c{tokens}"), "fill", "{}", used(tokens));
+    let turns = [sized(20_000), sized(80_000), sized(140_000), done()];
+    let mut rig = Play::turns(turns).rig_with(|options| {
+        options.tools = vec![Arc::new(Fills(60_000, AfterTool::Continue))];
+        options.settings.pruning.protect_tokens = Tokens(50_000);
+        options.settings.pruning.protect_recent_turns = 0;
+    });
+    let (report, told) = rig.run("read them all").await;
+    assert_eq!((report.end, report.requests), (RunEnd::Completed, 4));
+    assert_eq!((told.count("compaction_start"), told.count("pruned")), (0, 1));
+    assert_eq!((told.count("agent_start"), told.count("agent_end")), (1, 1));
+    assert_eq!(rig.compactions(), 0);
+    let asked = rig.asked(Kind::Turn);
+    let sizes: Vec<usize> = asked
+        .iter()
+        .map(|asked| serde_json::to_string(&asked.request).unwrap().len())
+        .collect();
+    assert!(sizes[3] < sizes[2], "{sizes:?}");
+}
+
+/// Cancels the session as soon as a compaction is in it.
+#[derive(Default)]
+struct CancelsAfter(Mutex<Option<AgentSession>>);
+
+#[async_trait]
+impl Hooks for CancelsAfter {
+    fn path(&self) -> &'static str {
+        "cancels-after"
+    }
+
+    fn events(&self) -> &[HookEvent] {
+        &[HookEvent::SessionCompact]
+    }
+
+    async fn session_compact(&self, _: &SessionCompactEvent<'_>, _: &HookContext) -> Result<(), HookError> {
+        self.0.lock().unwrap().as_ref().unwrap().abort();
+        Ok(())
+    }
+}
+
+/// G: "abort after append -> no continuation": the compaction stays, and the run ends as cancelled.
+#[tokio::test(start_paused = true)]
+async fn g_a_cancel_after_the_commit_keeps_the_compaction_and_sends_nothing() {
+    // Between two requests, after a run, and after an overflow.
+    for (turns, words) in [(call(), 60_000), (over(), 1), (overflow(), 1)] {
+        let hook = Arc::new(CancelsAfter::default());
+        let mut rig = filling(words, vec![turns, done()], |options| {
+            options.hooks = HookRunner::new(vec![Arc::clone(&hook) as Arc<dyn Hooks>]);
+            options.work = unfinished();
+        })
+        .await;
+        *hook.0.lock().unwrap() = Some(rig.session.clone());
+        let (report, told) = rig.run("go").await;
+        assert_eq!((report.end, report.requests), (RunEnd::Cancelled, 1));
+        assert_eq!(told.end().outcome, OperationOutcome::Committed);
+        assert_eq!(
+            (told.count("agent_end"), rig.compactions(), rig.turns()),
+            (1, 1, 1)
+        );
+        *hook.0.lock().unwrap() = None;
+    }
+}
+
+/// Makes a compaction of this many words.
+struct Makes(usize);
+
+#[async_trait]
+impl Hooks for Makes {
+    fn path(&self) -> &'static str {
+        "makes"
+    }
+
+    fn events(&self) -> &[HookEvent] {
+        &[HookEvent::SessionBeforeCompact]
+    }
+
+    async fn session_before_compact(
+        &self,
+        _: &BeforeCompactEvent<'_>,
+        _: &HookContext,
+    ) -> Result<BeforeCompactAnswer, HookError> {
+        Ok(BeforeCompactAnswer {
+            compaction: Some(HookCompaction {
+                summary: "word ".repeat(self.0),
+                short_summary: None,
+                first_kept_entry_id: None,
+                tokens_before: None,
+                details: None,
+                preserve_data: None,
+            }),
+            ..BeforeCompactAnswer::default()
+        })
+    }
+}
+
+/// A: "over the hard limit -> end has result **and** errorMessage": what is committed stays, and the run stops.
+#[tokio::test(start_paused = true)]
+async fn a_a_context_that_is_still_over_the_window_after_a_commit_has_a_result_and_an_error() {
+    let mut rig = Play::turns([call(), done()])
+        .rig_with(|options| {
+            options.tools = vec![Arc::new(Fills(180_000, AfterTool::Continue))];
+            options.hooks = HookRunner::new(vec![Arc::new(Makes(205_000))]);
+        })
+        .filled(20, 2_000)
+        .await;
+    let (report, told) = rig.run("go").await;
+    assert_eq!((report.end, report.requests), (RunEnd::Failed, 1));
+    let end = told.end();
+    assert_ended(end, Reason::Threshold, OperationOutcome::Committed);
+    assert!(end.mid_turn && end.result.is_some());
+    let text = end.error_message.as_deref().unwrap();
+    assert!(
+        text.starts_with("Post-tool context remains over the provider hard input limit after compaction ("),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("; the next provider request was not sent."),
+        "{text}"
+    );
+    assert_eq!(report.error.as_deref(), Some(text));
+    assert_eq!((rig.compactions(), told.count("auto_retry_start")), (1, 0));
 }

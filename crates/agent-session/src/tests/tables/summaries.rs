@@ -405,3 +405,36 @@ async fn a_compactions_by_hand_are_joined_and_take_over_automatic_ones() {
     assert_ended(ends[0], Reason::Threshold, OperationOutcome::Cancelled);
     assert!(ends[0].manual_takeover_pending && !ends[1].manual_takeover_pending);
 }
+
+/// A, reentrancy: "a listener of `compaction_end` may prompt or compact synchronously".
+#[tokio::test(start_paused = true)]
+async fn a_a_listener_of_the_end_may_ask_for_the_next_thing_at_once() {
+    let rig = Play::turns([done()]).rig().filled(20, 2_000).await;
+    let mut events = rig.session.subscribe();
+    let session = rig.session.clone();
+    let listener = tokio::spawn(async move {
+        let mut ends = 0;
+        let mut ran = None;
+        while ends < 2 {
+            let event = events.recv().await.unwrap();
+            if !matches!(&*event, Event::CompactionEnd(_)) {
+                continue;
+            }
+            ends += 1;
+            if ends == 1 {
+                ran = Some(session.prompt("and now?").await);
+                // The second one finds little to do; it is a compaction of its own all the same.
+                drop(session.compact(CompactOptions::default()).await.unwrap());
+            }
+        }
+        ran
+    });
+    assert_summarised(&by_hand(&rig).await, Reason::Manual);
+    let ran = listener.await.unwrap().unwrap();
+    let Ok(Prompted::Ran(report)) = ran else {
+        panic!("{ran:?}")
+    };
+    assert_eq!((report.end, report.requests), (RunEnd::Completed, 1));
+    rig.session.wait_for_idle().await;
+    assert_eq!(rig.context().last().unwrap(), "assistant: done");
+}

@@ -3,7 +3,12 @@
 use foldline_session_model::EntryId;
 use foldline_session_model::entry::EntryKind;
 
+use async_trait::async_trait;
+
 use super::*;
+use crate::hooks::{
+    BeforeTreeAnswer, BeforeTreeEvent, HookContext, HookError, HookEvent, HookRunner, HookTreeSummary, Hooks,
+};
 use crate::{BranchSummaryChoice, NavigateOptions, SessionError};
 
 /// Three questions with their answers; the ids of the six entries.
@@ -177,4 +182,122 @@ async fn an_unknown_place_is_named() {
     let (rig, _) = three_turns().await;
     let moved = rig.session.navigate("nowhere", NavigateOptions::default()).await;
     assert!(matches!(moved, Err(SessionError::Failed(text)) if text == "Entry nowhere not found"));
+}
+
+/// What a hook does with a move, and what it was told.
+struct BeforeTree {
+    cancel: bool,
+    summary: Option<&'static str>,
+    told: Mutex<Vec<(usize, bool)>>,
+}
+
+impl BeforeTree {
+    fn new(cancel: bool, summary: Option<&'static str>) -> Arc<Self> {
+        Arc::new(Self {
+            cancel,
+            summary,
+            told: Mutex::default(),
+        })
+    }
+}
+
+#[async_trait]
+impl Hooks for BeforeTree {
+    fn path(&self) -> &'static str {
+        "before-tree"
+    }
+
+    fn events(&self) -> &[HookEvent] {
+        &[HookEvent::SessionBeforeTree]
+    }
+
+    async fn session_before_tree(
+        &self,
+        event: &BeforeTreeEvent<'_>,
+        _: &HookContext,
+    ) -> Result<BeforeTreeAnswer, HookError> {
+        let preparation = &event.preparation;
+        self.told.lock().unwrap().push((
+            preparation.entries_to_summarize.len(),
+            preparation.user_wants_summary,
+        ));
+        Ok(BeforeTreeAnswer {
+            cancel: self.cancel,
+            summary: self.summary.map(|summary| HookTreeSummary {
+                summary: summary.to_owned(),
+                details: None,
+            }),
+            ..BeforeTreeAnswer::default()
+        })
+    }
+}
+
+async fn hooked(hook: &Arc<BeforeTree>) -> (Rig, Vec<String>) {
+    let (rig, ids) = three_turns().await;
+    let hooks = HookRunner::new(vec![Arc::clone(hook) as Arc<dyn Hooks>]);
+    rig.session
+        .change_options(move |options| options.hooks = hooks)
+        .await
+        .unwrap();
+    (rig, ids)
+}
+
+/// 12, step 6; trap 12: nothing stays open behind it.
+#[tokio::test(start_paused = true)]
+async fn a_hook_may_forbid_a_move() {
+    for options in [NavigateOptions::default(), summarised()] {
+        let wants = options.summary == BranchSummaryChoice::Summarize;
+        let hook = BeforeTree::new(true, Some("not used"));
+        let (mut rig, ids) = hooked(&hook).await;
+        let before = rig.bytes();
+        let moved = rig.session.navigate(&ids[1], options).await.unwrap();
+        assert_eq!(moved.outcome, OperationOutcome::Cancelled);
+        assert_eq!(moved.new_leaf_id, moved.old_leaf_id);
+        assert_eq!((rig.bytes(), rig.model.calls()), (before, 0));
+        assert_eq!(*hook.told.lock().unwrap(), [(4, wants)]);
+        let told = Told(rig.events());
+        assert_eq!(
+            (told.count("navigated"), told.count("branch_summary_start")),
+            (0, 0)
+        );
+        let state = rig.session.state();
+        assert!(!state.is_compacting && !rig.session.abort_branch_summary());
+        let (report, _) = rig.run("go").await;
+        assert_eq!(report.end, RunEnd::Completed);
+    }
+}
+
+/// 12, step 6: a hook's summary is used if one was asked for, and no model is.
+#[tokio::test(start_paused = true)]
+async fn a_hook_may_summarise_a_branch_if_a_summary_is_wanted() {
+    let hook = BeforeTree::new(false, Some("the branch tried a table"));
+    let (rig, ids) = hooked(&hook).await;
+    let moved = rig.session.navigate(&ids[1], summarised()).await.unwrap();
+    let summary = moved.summary_entry_id.unwrap();
+    assert_eq!(
+        (moved.outcome, rig.model.calls()),
+        (OperationOutcome::Committed, 0)
+    );
+    assert_eq!(moved.new_leaf_id.as_ref(), Some(&summary));
+    let log = rig.log();
+    let line = String::from_utf8_lossy(log.raw_line(log.find(summary.as_str()).unwrap())).into_owned();
+    for part in [
+        "\"summary\":\"the branch tried a table\"",
+        "\"fromExtension\":true",
+        &format!("\"parentId\":\"{}\"", ids[1]),
+    ] {
+        assert!(line.contains(part), "{part} in {line}");
+    }
+    let hook = BeforeTree::new(false, Some("not wanted"));
+    let (rig, ids) = hooked(&hook).await;
+    let moved = rig
+        .session
+        .navigate(&ids[1], NavigateOptions::default())
+        .await
+        .unwrap();
+    assert_eq!(
+        (moved.summary_entry_id, moved.new_leaf_id),
+        (None, Some(id(&ids[1])))
+    );
+    assert!(!String::from_utf8(rig.bytes()).unwrap().contains("not wanted"));
 }
