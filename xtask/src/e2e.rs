@@ -1,8 +1,12 @@
-//! `cargo xtask e2e`: the real thing. A llama.cpp server with a very small model, in a virtual environment of
-//! its own under `target/`, and our programs against it. Every wait is bounded, and the server dies with us.
+//! `cargo xtask e2e`: the real thing. The chat in a terminal against a scripted server; then a llama.cpp server with a
+//! very small model, in a virtual environment of its own under `target/`, and our programs against it. Every wait is
+//! bounded, and the server dies with us.
 
+mod chat;
 mod compact;
 pub(crate) mod process;
+mod scripted;
+mod tmux;
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -30,6 +34,12 @@ pub(crate) struct Args {
     /// Fail, instead of skip, when the server cannot be installed.
     #[arg(long)]
     required: bool,
+    /// Only what needs no model.
+    #[arg(long)]
+    scripted: bool,
+    /// Store the screens of the chat as they are now.
+    #[arg(long)]
+    update: bool,
 }
 
 /// Making the environment downloads about 130 MB the first time.
@@ -50,6 +60,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let root = workspace::root();
     let folder = root.join("target/e2e");
     fs_err::create_dir_all(&folder)?;
+    let update = if args.update {
+        chat::Update::Store
+    } else {
+        chat::Update::Compare
+    };
+    chat::run(&root, &foldline(&root)?, update)?;
+    if args.scripted {
+        return Ok(());
+    }
     let python = match install(args, &root, &folder) {
         Ok(python) => python,
         Err(error) if args.required => return Err(error),
@@ -96,6 +115,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     compact::run(&root, &folder, &base, args.context)
         .with_context(|| format!("the server's log is {}", server.log.display()))?;
     Ok(())
+}
+
+/// Builds the program and says where it is.
+fn foldline(root: &Path) -> anyhow::Result<PathBuf> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
+        .args(["build", "--quiet", "--locked", "-p", "foldline-cli"])
+        .current_dir(root);
+    match bounded(&mut command, CLIENT)? {
+        Outcome::Ended(status) => ensure!(status.success(), "foldline could not be built ({status})"),
+        Outcome::TimedOut => bail!("foldline was not built in {} s", CLIENT.as_secs()),
+    }
+    let metadata = cargo_metadata::MetadataCommand::new()
+        .current_dir(root)
+        .no_deps()
+        .exec()?;
+    Ok(metadata.target_directory.join("debug/foldline").into())
 }
 
 /// The Python of an environment that has the server. An environment that is there is used again.

@@ -330,6 +330,11 @@ impl AgentSession {
         read(&core.log)
     }
 
+    /// How large the context is: the number that decides when it is made smaller (D10).
+    pub async fn context_tokens(&self) -> Tokens {
+        self.core.lock().await.size_now()
+    }
+
     /// Where the session stands.
     pub fn state(&self) -> SessionState {
         let (is_streaming, is_compacting) = match &*self.shared.current() {

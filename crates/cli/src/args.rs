@@ -71,6 +71,8 @@ pub(crate) enum Command {
     Report(crate::commands::report::Args),
     /// Say one thing to a model, let it work, and print its answer.
     Run(crate::commands::run::Args),
+    /// Talk to a model in the terminal, and look after the session meanwhile.
+    Chat(crate::commands::chat::Args),
     /// Drive a session by JSON lines on standard input and output.
     Rpc(crate::commands::rpc::Args),
     /// Make summaries for other agents, over HTTP.

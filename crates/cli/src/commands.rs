@@ -1,5 +1,6 @@
 //! One module for each command.
 
+pub(crate) mod chat;
 mod check;
 mod compact;
 pub(crate) mod completions;
@@ -52,6 +53,7 @@ pub(crate) fn run(command: &Command, format: Format) -> Result<Status, CommandEr
         Command::Gc(args) => gc::run(args, format),
         Command::Report(args) => report::run(args, format),
         Command::Run(args) => run::run(args, format),
+        Command::Chat(args) => chat::run(args, format),
         Command::Rpc(args) => rpc::run(args),
         Command::Serve(args) => serve::run(args, format),
         Command::Config(args) => config::run(args, format),

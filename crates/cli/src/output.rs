@@ -136,6 +136,13 @@ pub(crate) fn width() -> usize {
     terminal_size::terminal_size_of(std::io::stdout()).map_or(80, |(width, _)| usize::from(width.0).max(40))
 }
 
+/// Columns and rows of the terminal; those of a small one if it does not tell.
+pub(crate) fn size() -> (usize, usize) {
+    terminal_size::terminal_size_of(std::io::stdout()).map_or((80, 24), |(width, height)| {
+        (usize::from(width.0), usize::from(height.0))
+    })
+}
+
 /// A number with commas between groups of three digits.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();

@@ -114,6 +114,11 @@ impl Setup {
         self.model.to_string()
     }
 
+    /// Another model from now on.
+    pub(crate) fn use_model(&mut self, name: ModelRef) {
+        self.model = ModelChoice::Model(name);
+    }
+
     pub(crate) fn cwd(&self) -> &Path {
         &self.cwd
     }

@@ -179,6 +179,26 @@ pub(crate) fn llm_text(message: &LlmMessage<'_>) -> String {
     out
 }
 
+/// Whether a character of a transcript may reach a terminal: it must not command it, and not reorder what stands around
+/// it.
+pub(crate) fn is_harmless(c: char) -> bool {
+    !c.is_control() && !matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Text of a transcript without what could command the terminal. Line breaks stay, tabs become spaces.
+pub(crate) fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => out.push(c),
+            '\t' => out.push_str("    "),
+            c if is_harmless(c) => out.push(c),
+            _ => {}
+        }
+    }
+    out
+}
+
 /// The first line of a text, at most `width` characters long.
 pub(crate) fn first_line(text: &str, width: usize) -> String {
     let line = text
@@ -186,10 +206,30 @@ pub(crate) fn first_line(text: &str, width: usize) -> String {
         .map(str::trim)
         .find(|line| !line.is_empty())
         .unwrap_or_default();
-    let mut short: String = line.chars().filter(|c| !c.is_control()).take(width).collect();
+    let mut short: String = line.chars().filter(|c| is_harmless(*c)).take(width).collect();
     if line.chars().count() > width {
         short.pop();
         short.push('…');
     }
     short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_sequence_reaches_the_terminal() {
+        for (text, shown) in [
+            ("plain\n\ttext", "plain\n    text"),
+            ("\u{1b}[31mred\u{1b}[0m", "[31mred[0m"),
+            ("\u{1b}]0;title\u{7}", "]0;title"),
+            ("\u{9b}2J", "2J"),
+            ("a\rb\u{8}c\u{7f}", "abc"),
+            ("abc\u{202e}txt.exe", "abctxt.exe"),
+        ] {
+            assert_eq!(harmless(text), shown, "{text:?}");
+        }
+        assert_eq!(first_line("\u{1b}[2J one\ntwo", 40), "[2J one");
+    }
 }

@@ -68,6 +68,11 @@ impl Layout {
         self.data.join("trash")
     }
 
+    /// What the user typed in chats.
+    pub fn chat_history(&self) -> PathBuf {
+        self.data.join("chat-history.txt")
+    }
+
     /// The user's settings.
     pub fn user_settings(&self) -> PathBuf {
         self.config.join("settings.json")

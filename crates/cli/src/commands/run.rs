@@ -147,7 +147,7 @@ fn read_prompt() -> Result<String, CommandError> {
 }
 
 /// How a run that did not come to its end is told.
-fn failed(report: &RunReport) -> Option<CommandError> {
+pub(super) fn failed(report: &RunReport) -> Option<CommandError> {
     match report.end {
         RunEnd::Completed => None,
         RunEnd::Cancelled => Some(CommandError::new(ErrorKind::Cancelled, "cancelled")),

@@ -116,8 +116,8 @@ fn no_page_hides_a_command_from_the_test() {
             }
             let command = line.trim_start_matches("$ ");
             let writes_outside = command.contains(" > ~/");
-            // Runs until it is stopped; tests/it/serve.rs runs it.
-            let never_ends = command.starts_with("foldline serve");
+            // These run until they are stopped; tests/it/serve.rs and chat.rs run them.
+            let never_ends = command.starts_with("foldline serve") || command.starts_with("foldline chat");
             if command.starts_with("foldline ") && !writes_outside && !never_ends {
                 assert_eq!(
                     language.as_deref().unwrap_or("console"),

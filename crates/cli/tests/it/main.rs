@@ -5,6 +5,7 @@
     reason = "a failed step is a failed test, and tests make files"
 )]
 
+mod chat;
 mod check;
 mod compact;
 mod config;
