@@ -144,6 +144,7 @@ fn compact(
         ratio: RatioUse::None,
         window,
         small: SmallRegion::Allow,
+        room: None,
         tools: &ToolTable::default(),
     };
     let preparation = prepare(context, &options, &Heuristic)?;

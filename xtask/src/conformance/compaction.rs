@@ -81,6 +81,7 @@ fn prepared(sessions: &Sessions, case: &Case, profile: Profile, counter: &dyn To
             .map_or(RatioUse::None, RatioUse::Manual),
         window: Window::AfterCompaction,
         small: SmallRegion::Allow,
+        room: None,
         tools: &tools(),
     };
     let Ok(preparation) = prepare(&context, &options, counter) else {
