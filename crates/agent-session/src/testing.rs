@@ -88,6 +88,38 @@ pub(crate) fn is_turn(request: &LlmRequest<'_>) -> bool {
     request.system.first().is_some_and(|system| system == SYSTEM)
 }
 
+/// The estimate of all texts of a request.
+pub(crate) fn estimated(request: &LlmRequest<'_>) -> u64 {
+    use foldline_session_model::model_call::{AssistantBlock, InputBlock, MessageContent};
+    use foldline_session_model::tokens::{Heuristic, TokenCounter as _};
+    let one = |text: &str| Heuristic.one(text).get();
+    let mut tokens: u64 = request.system.iter().map(|text| one(text) + 4).sum();
+    for tool in &request.tools {
+        tokens += one(&tool.name) + one(&tool.description) + one(tool.parameters.get());
+    }
+    for message in &request.messages {
+        tokens += 4;
+        tokens += match &message.content {
+            MessageContent::User { blocks } | MessageContent::ToolResult { blocks, .. } => blocks
+                .iter()
+                .map(|block| match block {
+                    InputBlock::Text(text) => one(text),
+                    InputBlock::Image(_) => 0,
+                })
+                .sum::<u64>(),
+            MessageContent::Assistant { blocks, .. } => blocks
+                .iter()
+                .map(|block| match block {
+                    AssistantBlock::Text { text, .. } => one(text),
+                    _ => 0,
+                })
+                .sum(),
+            _ => 0,
+        };
+    }
+    tokens
+}
+
 /// A model that answers turns and maintenance by different rules.
 pub(crate) fn two_minds(
     window: u64,

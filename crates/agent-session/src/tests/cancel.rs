@@ -1,4 +1,5 @@
-//! A cancel ends whatever is in progress within 200 ms, once, and leaves the file as it was (R11).
+//! A cancel ends whatever is in progress within 200 ms, once, and leaves the file as it was (R11,
+//! FB-130).
 
 use std::pin::Pin;
 use std::time::Duration;

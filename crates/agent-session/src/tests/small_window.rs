@@ -3,14 +3,12 @@
 use foldline_compaction_core::decide::Reason;
 use foldline_llm_client::WindowSource;
 use foldline_session_model::Tokens;
-use foldline_session_model::model_call::{
-    AssistantBlock, ErrorClass, InputBlock, LlmRequest, MessageContent, StopReason, Usage,
-};
+use foldline_session_model::model_call::{ErrorClass, LlmRequest, MessageContent, StopReason, Usage};
 use foldline_session_model::tokens::{Heuristic, TokenCounter as _};
 
 use super::*;
 use crate::event::{CompactionEnd, Event, OperationOutcome};
-use crate::testing::{SUMMARY, is_turn, two_minds};
+use crate::testing::{SUMMARY, estimated, is_turn, two_minds};
 
 /// What the catalogue says.
 const CLAIMED: u64 = 8_192;
@@ -28,32 +26,7 @@ struct Server {
 
 impl Server {
     fn count(self, request: &LlmRequest<'_>) -> u64 {
-        let mut tokens: u64 = request
-            .system
-            .iter()
-            .map(|text| Heuristic.one(text).get() + 4)
-            .sum();
-        for message in &request.messages {
-            let texts: Vec<&str> = match &message.content {
-                MessageContent::Assistant { blocks, .. } => blocks
-                    .iter()
-                    .filter_map(|block| match block {
-                        AssistantBlock::Text { text, .. } => Some(&**text),
-                        _ => None,
-                    })
-                    .collect(),
-                MessageContent::User { blocks } | MessageContent::ToolResult { blocks, .. } => blocks
-                    .iter()
-                    .filter_map(|block| match block {
-                        InputBlock::Text(text) => Some(&**text),
-                        InputBlock::Image(_) => None,
-                    })
-                    .collect(),
-                _ => Vec::new(),
-            };
-            tokens += 4 + texts.iter().map(|text| Heuristic.one(text).get()).sum::<u64>();
-        }
-        tokens * self.dense / 100
+        estimated(request) * self.dense / 100
     }
 
     /// Answers with this many of its tokens, or as many as there is room for.

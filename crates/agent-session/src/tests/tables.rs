@@ -32,6 +32,8 @@ use crate::testing::{name, profile, slow_summary};
 use crate::work::{Goal, GoalMode, Todo, TodoStatus, WorkState, Workflow};
 
 mod continuation;
+mod field_sizes;
+mod field_turns;
 mod guards;
 mod handoff;
 mod length;

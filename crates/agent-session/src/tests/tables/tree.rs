@@ -98,6 +98,7 @@ async fn a_summary_of_what_is_left_hangs_at_the_new_place() {
     }
 }
 
+/// FB-070.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_summary_changes_nothing() {
     let mut rig = Play::default()
