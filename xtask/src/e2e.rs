@@ -65,7 +65,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     } else {
         chat::Update::Compare
     };
-    chat::run(&root, &foldline(&root)?, update)?;
+    let binary = foldline(&root)?;
+    chat::run(&root, &binary, update)?;
     if args.scripted {
         return Ok(());
     }
@@ -113,6 +114,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let base = format!("http://{}", server.address);
     compact::run(&root, &folder, &base, args.context)
+        .and_then(|()| chat::with_model(&binary, &base, args.context))
         .with_context(|| format!("the server's log is {}", server.log.display()))?;
     Ok(())
 }

@@ -2,16 +2,19 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use serde_json::json;
 
-use super::scripted::{Answer, Rule, Scripted};
+use super::scripted::Scripted;
 use super::tmux::{self, Start, Terminal};
 use crate::workspace;
 
+mod script;
 mod shots;
 
+use script::RULES;
 use shots::Shots;
 
 /// A run of the script.
@@ -47,79 +50,36 @@ const PASSES: [Pass; 3] = [
 ];
 const ROWS: u16 = 40;
 
-/// What the server says. Requests for summaries come first: they have everything in them that was said before.
-const RULES: &[Rule] = &[
-    Rule {
-        asked: "word by word",
-        answer: Answer::Stalls("## Goal\n"),
-    },
-    Rule {
-        asked: "<conversation>",
-        answer: Answer::Text(SUMMARY),
-    },
-    Rule {
-        asked: "<focus>",
-        answer: Answer::Text("I would rather write a poem about deleted lines."),
-    },
-    Rule {
-        asked: "RESULT",
-        answer: Answer::Text("The notes say that the code is **HRN2041**."),
-    },
-    Rule {
-        asked: "Say hello",
-        answer: Answer::Text(HELLO),
-    },
-    Rule {
-        asked: "Tell me much",
-        answer: Answer::Text(MUCH),
-    },
-    Rule {
-        asked: "What is in notes.txt?",
-        answer: Answer::Call("read", r#"{"path":"notes.txt"}"#),
-    },
-    Rule {
-        asked: "Go too far",
-        answer: Answer::TooLargeAtFirst("Now it fits."),
-    },
-    Rule {
-        asked: "Think for long",
-        answer: Answer::Stalls("Let me think about that for a while, because it is not"),
-    },
-];
+/// What differs between two chats.
+struct Surroundings<'s> {
+    /// What the terminal is called.
+    term: &'s str,
+    /// The tokens that the model can take.
+    window: &'s str,
+    /// For how long something is waited for.
+    patience: Duration,
+}
 
-/// With sequences that would clear the screen and name the window, if they came through.
-const HELLO: &str = "\
-# Hello\u{1b}[2J\u{1b}]2;taken over\u{7}
+const SHORT: Duration = Duration::from_secs(60);
+/// A real model takes its time, and others use the machine too.
+const LONG: Duration = Duration::from_secs(300);
 
-Here is a list:
-
-1. **bold**, *slanted* and `code`
-2. a line that is long enough to be broken at eighty columns, but not at two hundred of them
-
-```rust
-fn main() {}
-```
-
-| a | b |
-|---|---|
-| 1 | 2 |
-
-That is all.";
-
-const SUMMARY: &str = "\
-## Goal
-Greet, then read the notes.
-
-## Progress
-### Done
-- [x] said hello
-- [x] read notes.txt
-
-## Next Steps
-1. Wait for the user.";
-
-/// About 1,500 tokens.
-const MUCH: &str = include_str!("../../e2e/much.md");
+const SMALL: Surroundings<'_> = Surroundings {
+    term: "screen-256color",
+    window: "4000",
+    patience: SHORT,
+};
+/// A handoff does not fit into the small one.
+const LARGE: Surroundings<'_> = Surroundings {
+    term: "screen-256color",
+    window: "16000",
+    patience: SHORT,
+};
+const DUMB: Surroundings<'_> = Surroundings {
+    term: "dumb",
+    window: "4000",
+    patience: SHORT,
+};
 
 /// Runs all passes. `update` stores the screens as they are.
 pub(super) fn run(root: &Path, binary: &Path, update: Update) -> anyhow::Result<()> {
@@ -136,6 +96,40 @@ pub(super) fn run(root: &Path, binary: &Path, update: Update) -> anyhow::Result<
     Ok(())
 }
 
+/// A chat with a real model. Nobody knows what it says: only marks of ours are looked for.
+pub(super) fn with_model(binary: &Path, base: &str, window: u32) -> anyhow::Result<()> {
+    if !tmux::is_installed() {
+        println!("skipped: chat with the model: tmux is not installed");
+        return Ok(());
+    }
+    let place = Place::new(base.to_owned())?;
+    let [pass, ..] = &PASSES;
+    let window = window.to_string();
+    let as_in = Surroundings {
+        window: &window,
+        patience: LONG,
+        ..SMALL
+    };
+    let chat = pass.open(binary, &place, &as_in)?;
+    chat.idle("the prompt", "/help lists the commands")?;
+    for _ in 0..2 {
+        let screen = chat.say("Name one colour.", "Name one colour.")?;
+        ensure!(
+            screen.lines().count() > 2 && !screen.contains("error:"),
+            "there is no answer:\n{screen}"
+        );
+    }
+    // What a very small model makes of it is not judged; that it is told is.
+    chat.say("/compact", "ompact")?;
+    let screen = chat.say("/context", "with the system text")?;
+    ensure!(screen.contains("% of"), "the window is not known:\n{screen}");
+    chat.begin("/quit")?;
+    chat.terminal
+        .wait("the end", |screen| screen.contains("[exit 0]"))?;
+    println!("chat with the model: passed");
+    Ok(())
+}
+
 /// What becomes of a screen that is not as it was.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Update {
@@ -148,19 +142,17 @@ pub(super) enum Update {
 /// The place in which a pass happens.
 struct Place {
     home: tempfile::TempDir,
-    server: Scripted,
+    /// Where the server is.
+    url: String,
 }
 
 impl Place {
-    fn new() -> anyhow::Result<Self> {
+    fn new(url: String) -> anyhow::Result<Self> {
         // Its name is as long everywhere, because lines are broken by it.
         let home = tempfile::Builder::new()
             .prefix("foldline-chat-")
             .tempdir_in("/tmp")?;
-        let place = Self {
-            home,
-            server: Scripted::start(RULES)?,
-        };
+        let place = Self { home, url };
         fs_err::create_dir_all(place.project())?;
         let notes: Vec<String> = (1..=30)
             .map(|i| format!("note {i}: nothing of importance"))
@@ -195,21 +187,23 @@ impl Place {
 
 impl Pass {
     fn run(&self, binary: &Path, stored: &Path, update: Update) -> anyhow::Result<()> {
-        let place = Place::new()?;
+        let server = Scripted::start(RULES)?;
+        let place = Place::new(server.url)?;
         let mut shots = Shots::new(stored, place.home.path());
         let done = self
             .first_chat(binary, &place, &mut shots)
-            .and_then(|()| self.second_chat(binary, &place, &mut shots));
+            .and_then(|()| self.second_chat(binary, &place, &mut shots))
+            .and_then(|()| self.third_chat(binary, &place, &mut shots));
         // What was seen before a failure is worth to be looked at.
         let compared = shots.finish(update, &workspace::root().join("target/e2e/chat").join(self.name));
         done.and(compared)
     }
 
-    fn open(&self, binary: &Path, place: &Place) -> anyhow::Result<Chat> {
+    fn open(&self, binary: &Path, place: &Place, as_in: &Surroundings<'_>) -> anyhow::Result<Chat> {
         let mut variables = vec![
             ("HOME", place.home.path().display().to_string()),
             ("PATH", std::env::var("PATH").unwrap_or_default()),
-            ("TERM", "screen-256color".to_owned()),
+            ("TERM", as_in.term.to_owned()),
             ("LANG", "C.UTF-8".to_owned()),
         ];
         if self.colours == Colours::None {
@@ -222,11 +216,11 @@ impl Pass {
             "--api",
             "openai-completions",
             "--context-window",
-            "4000",
+            as_in.window,
             "--tools",
             "read",
             "--base-url",
-            &place.server.url,
+            &place.url,
         ];
         let mut command = vec![binary.display().to_string()];
         command.extend(arguments.map(str::to_owned));
@@ -242,6 +236,7 @@ impl Pass {
                 rows: ROWS,
                 folder: &place.project(),
                 variables: &variables,
+                patience: as_in.patience,
                 command: &command,
             },
         )?;
@@ -250,7 +245,7 @@ impl Pass {
 
     /// Talking, overflow and card, undo, Esc, the tree.
     fn first_chat(&self, binary: &Path, place: &Place, shots: &mut Shots) -> anyhow::Result<()> {
-        let chat = self.open(binary, place)?;
+        let chat = self.open(binary, place, &SMALL)?;
         shots.take("01-start", &chat.idle("the prompt", "/help lists the commands")?);
         shots.take("02-markdown", &chat.say("Say hello", "That is all.")?);
         ensure!(
@@ -288,6 +283,16 @@ impl Pass {
         );
         chat.say("Are you there?", "Yes.")?;
 
+        Self::go_back(&chat, shots)?;
+        shots.take("16-goal", &chat.say("/goal green tests", "The goal is")?);
+        chat.terminal.key("C-d")?;
+        chat.terminal
+            .wait("the end", |screen| screen.contains("[exit 0]"))?;
+        Ok(())
+    }
+
+    /// The tree: a search, a summary that is cancelled, one that is made.
+    fn go_back(chat: &Chat, shots: &mut Shots) -> anyhow::Result<()> {
         chat.begin("/tree")?;
         let tree = |screen: &str| screen.contains("Session tree") && screen.contains("(here)");
         shots.take("12-tree", &chat.terminal.wait("the tree", tree)?);
@@ -298,6 +303,26 @@ impl Pass {
                 screen.contains("search: What is in") && !screen.contains("Say hello")
             })?,
         );
+        chat.terminal.key("Enter")?;
+        chat.terminal
+            .wait("the question", |screen| screen.contains("Summarize branch?"))?;
+        // The third answer wants a text; the tree is there again when that is cancelled.
+        chat.terminal.key("Up")?;
+        chat.terminal.key("Enter")?;
+        chat.terminal.text("word by word")?;
+        shots.take(
+            "14-tree-instructions",
+            &chat
+                .terminal
+                .wait("the instructions", |screen| screen.contains("word by word"))?,
+        );
+        chat.terminal.key("Enter")?;
+        chat.terminal
+            .wait("the summary", |screen| screen.contains("Summarizing branch"))?;
+        chat.terminal.key("Escape")?;
+        chat.terminal.wait("the tree again", |screen| {
+            screen.contains("› • user: What is in notes.txt?")
+        })?;
         chat.terminal.key("Enter")?;
         chat.terminal
             .wait("the question", |screen| screen.contains("Summarize branch?"))?;
@@ -317,18 +342,13 @@ impl Pass {
             })?,
         );
         chat.terminal.key("C-u")?;
-        chat.idle("the empty prompt", "Navigated")?;
-        shots.take("16-goal", &chat.say("/goal green tests", "The goal is")?);
-        chat.terminal.key("C-d")?;
-        chat.terminal
-            .wait("the end", |screen| screen.contains("[exit 0]"))?;
-        Ok(())
+        chat.idle("the empty prompt", "Navigated").map(drop)
     }
 
     /// Going on with the session, and a compaction that fails.
     fn second_chat(&self, binary: &Path, place: &Place, shots: &mut Shots) -> anyhow::Result<()> {
         place.set(&json!({"strategy": "verbatim-lines"}))?;
-        let chat = self.open(binary, place)?;
+        let chat = self.open(binary, place, &LARGE)?;
         shots.take(
             "20-offer",
             &chat
@@ -342,7 +362,22 @@ impl Pass {
         );
         shots.take("22-failed-compact", &chat.say("/compact", "diagnostic:")?);
         shots.take("23-goes-on", &chat.say("Are you there?", "Yes.")?);
-        chat.begin("/quit")?;
+        shots.take(
+            "24-handoff",
+            &chat.say("/handoff the release", "New session started")?,
+        );
+        chat.begin("/resume")?;
+        shots.take(
+            "25-sessions",
+            &chat
+                .terminal
+                .wait("the sessions", |screen| screen.contains("› Say hello"))?,
+        );
+        chat.terminal.key("Enter")?;
+        chat.idle("the first session", "> Are you there?")?;
+        chat.terminal.key("C-c")?;
+        chat.idle("the warning", "Ctrl-C again leaves")?;
+        chat.terminal.key("C-c")?;
         chat.terminal
             .wait("the end", |screen| screen.contains("[exit 0]"))?;
         let history = place.home.path().join(".local/share/foldline/chat-history.txt");
@@ -351,6 +386,25 @@ impl Pass {
             "the history is not kept"
         );
         Ok(())
+    }
+
+    /// A terminal that cannot move its cursor.
+    fn third_chat(&self, binary: &Path, place: &Place, shots: &mut Shots) -> anyhow::Result<()> {
+        let chat = self.open(binary, place, &DUMB)?;
+        let waits = |screen: &str| screen.ends_with("\n>");
+        chat.terminal.wait("the prompt", waits)?;
+        chat.terminal.text("Say hello")?;
+        chat.terminal.key("Enter")?;
+        shots.take(
+            "30-dumb",
+            &chat.terminal.wait("the answer", |screen| {
+                screen.contains("That is all.") && waits(screen)
+            })?,
+        );
+        chat.terminal.key("C-d")?;
+        chat.terminal
+            .wait("the end", |screen| screen.contains("[exit 0]"))
+            .map(drop)
     }
 
     /// Something is said while the model works; cancelled before its turn, it comes back.

@@ -10,6 +10,8 @@ use anyhow::{Context as _, bail, ensure};
 pub(super) struct Terminal {
     /// The name of the tmux server.
     socket: String,
+    /// For how long something is waited for.
+    patience: Duration,
 }
 
 /// What a program is started with.
@@ -19,14 +21,14 @@ pub(super) struct Start<'s> {
     pub(super) folder: &'s Path,
     /// All of its environment.
     pub(super) variables: &'s [(&'s str, String)],
+    /// For how long something is waited for.
+    pub(super) patience: Duration,
     /// The program and its arguments; no word needs quotes.
     pub(super) command: &'s [String],
 }
 
 /// What is on the screen is looked at so often.
 const LOOK: Duration = Duration::from_millis(100);
-/// For how long something is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whether there is a tmux.
 pub(super) fn is_installed() -> bool {
@@ -42,6 +44,7 @@ impl Terminal {
     pub(super) fn open(socket: &str, start: &Start<'_>) -> anyhow::Result<Self> {
         let terminal = Self {
             socket: socket.to_owned(),
+            patience: start.patience,
         };
         let variables: Vec<String> = start
             .variables
@@ -118,10 +121,10 @@ impl Terminal {
             if is_there(&screen) {
                 return Ok(screen);
             }
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > self.patience {
                 bail!(
                     "{what} did not come in {} s; the screen:\n{screen}",
-                    PATIENCE.as_secs()
+                    self.patience.as_secs()
                 );
             }
             std::thread::sleep(LOOK);

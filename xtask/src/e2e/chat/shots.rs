@@ -65,7 +65,7 @@ fn filtered(screen: &str, home: &str) -> String {
     let mut out = String::new();
     for line in screen.replace(home, "[HOME]").lines() {
         let words: Vec<String> = line.split(' ').map(word).collect();
-        out.push_str(words.join(" ").trim_end());
+        out.push_str(without_age(&words.join(" ")).trim_end());
         out.push('\n');
     }
     out
@@ -97,6 +97,19 @@ fn word(word: &str) -> String {
     word.to_owned()
 }
 
+/// How long ago something was stands in parentheses.
+fn without_age(line: &str) -> String {
+    let Some((before, rest)) = line.rsplit_once(" (") else {
+        return line.to_owned();
+    };
+    match rest.split_once(')') {
+        Some((age, after)) if age == "just now" || age.ends_with(" ago") => {
+            format!("{before} ([AGO]){after}")
+        }
+        _ => line.to_owned(),
+    }
+}
+
 /// Parts of a file's name with digits are times and ids.
 fn without_numbers(name: &str) -> String {
     let parts = name.split_inclusive(['-', '.']);
@@ -112,6 +125,9 @@ mod tests {
     fn what_differs_is_left_out() {
         let screen =
             "m in /tmp/x/sessions/--tmp-x--/2026-01-01T00-00_01ab.jsonl\nin 12s (esc) entry=\"1f\"> 4 words";
+        assert_eq!(without_age("hello (just now)"), "hello ([AGO])");
+        assert_eq!(without_age("hello (you) (2 days ago) x"), "hello (you) ([AGO]) x");
+        assert_eq!(without_age("hello (you)"), "hello (you)");
         assert_eq!(
             filtered(screen, "/tmp/x"),
             "m in [HOME]/sessions/[PROJECT]/[SESSION].jsonl\nin [N]s (esc) entry=\"[ID]\"> 4 words\n"

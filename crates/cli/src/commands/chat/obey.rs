@@ -141,6 +141,15 @@ impl Chat {
                 self.screen.note(&done.new_session.display().to_string());
             }
             Err(SessionError::Cancelled { .. }) => self.screen.warning("Handoff cancelled"),
+            Err(SessionError::HandoffNotWritten {
+                message,
+                handoff_document,
+            }) => {
+                // It was made, and is not lost.
+                self.screen.piece(&handoff_document.text);
+                self.screen.end_answer();
+                self.screen.error(&format!("Handoff failed: {message}"));
+            }
             Err(error) => {
                 self.screen.error(&format!("Handoff failed: {error}"));
             }
