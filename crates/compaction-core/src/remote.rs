@@ -1,80 +1,23 @@
-//! Compaction by a service: requests and responses as plain data (seed 000, "Summary generation"; spec "Compaction core",
-//! 11.1 and 12).
+//! Compaction by a service, as plain data (seed 000, "Summary generation"; spec "Compaction core", 11.1 and 12).
 //!
-//! A service may write the summary ([`SummarizeRequest`]), or keep the history in a form that only its provider can
-//! read ([`openai`]). The second never stands alone: a text summary goes with it, so that every other model can go on.
+//! A service may write the summary ([`SummarizeRequest`]), or turn the history into items that only its provider can
+//! read ([`RemoteHistory`]). The second never stands alone: a text summary goes with it, so that every other model can
+//! go on. How services are spoken to is the business of whoever runs requests.
 
-pub mod openai;
-
-use std::borrow::Cow;
-use std::sync::LazyLock;
-
-use foldline_session_model::model_call::{InputBlock, LlmRequest, MessageContent};
-use regex::Regex;
+use foldline_session_model::model_call::{InputBlock, LlmRequest, MessageContent, Origin, RawJson};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
-/// After this many seconds a remote call counts as failed (CD14).
-pub const TIMEOUT_SECONDS: u64 = 180;
+/// The key of a [`RemoteHistory`] below `preserveData`.
+pub const PRESERVE_KEY: &str = "openaiRemoteCompaction";
 
-/// The body that a remote summariser gets.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// What a remote summariser is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SummarizeRequest {
     /// The system text.
     pub system_prompt: String,
     /// Transcript and instructions.
     pub prompt: String,
-}
-
-/// The body that it returns; anything else in it is ignored.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SummarizeResponse {
-    /// The summary.
-    pub summary: String,
-}
-
-/// Why a remote compaction gave nothing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RemoteError {
-    /// The service refused.
-    #[error("remote compaction failed ({status} {reason})")]
-    Status {
-        /// The HTTP status.
-        status: u16,
-        /// Its text.
-        reason: String,
-    },
-    /// The answer is no JSON of the expected form.
-    #[error("the remote compaction returned something unreadable: {0}")]
-    Malformed(String),
-    /// The answer has no summary.
-    #[error("the remote compaction returned no summary")]
-    MissingSummary,
-    /// The answer has no item that stands for the history.
-    #[error(
-        "the remote compaction returned no compaction item among {outputs} (kept {kept} of types {})",
-        types.join(", ")
-    )]
-    MissingItem {
-        /// How many items there were.
-        outputs: usize,
-        /// How many could be kept.
-        kept: usize,
-        /// Their types.
-        types: Vec<String>,
-    },
-    /// The history does not fit, even without what can be left out.
-    #[error("the history is too large for the service: {tokens} tokens, {budget} fit")]
-    TooLarge {
-        /// Its estimate.
-        tokens: u64,
-        /// What fits.
-        budget: u64,
-    },
-    /// There is nothing to send.
-    #[error("there is no history to compact")]
-    Empty,
 }
 
 impl SummarizeRequest {
@@ -93,89 +36,162 @@ impl SummarizeRequest {
                 InputBlock::Image(_) => None,
             })
             .collect();
-        let system: Vec<&str> = request.system.iter().map(|text| &**text).collect();
         Self {
-            system_prompt: without_control_tokens(&system.join("\n\n")).into_owned(),
-            prompt: without_control_tokens(&prompt.join("\n")).into_owned(),
+            system_prompt: request.system.join("\n\n"),
+            prompt: prompt.join("\n"),
         }
     }
 }
 
-/// The summary in a response.
-///
-/// # Errors
-/// [`RemoteError`] for a refusal, and for anything but an object with a summary.
-pub fn summary_of(status: u16, reason: &str, body: &str) -> Result<String, RemoteError> {
-    if !(200..300).contains(&status) {
-        return Err(RemoteError::Status {
-            status,
-            reason: reason.to_owned(),
-        });
-    }
-    let body: Body<'_> = serde_json::from_str(body).map_err(|e| RemoteError::Malformed(e.to_string()))?;
-    let summary = body
-        .summary
-        .and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
-    summary.ok_or(RemoteError::MissingSummary)
+/// The history that a provider compacted itself, and who it is for. Opaque items go back to their own provider and
+/// model, byte for byte, or not at all (R15, FB-112).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RemoteHistory {
+    /// The provider, the only one that can read it.
+    pub provider: String,
+    /// The API that it came through; older entries do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api: Option<String>,
+    /// The model; older entries do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The items that stand for the history.
+    pub replacement_history: Vec<Box<RawValue>>,
+    /// The opaque one among them.
+    pub compaction_item: Box<RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Body<'b> {
-    #[serde(borrow)]
-    summary: Option<&'b serde_json::value::RawValue>,
+struct Data {
+    #[serde(rename = "openaiRemoteCompaction")]
+    remote: Option<RemoteHistory>,
 }
 
-/// Names between `<|` and `|>` that some models read as control tokens.
-static CONTROL: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r"<(\|(?:[A-Za-z_][A-Za-z0-9_]*|(?:system|developer|user|assistant|tool)(?: to=[A-Za-z0-9_.]+)?)\|>)",
-    )
-    .ok()
-});
-
-/// The text with a zero-width space in each control token, so that no model takes it for one.
-pub fn without_control_tokens(text: &str) -> Cow<'_, str> {
-    match CONTROL.as_ref() {
-        Some(control) if text.contains("<|") => control.replace_all(text, "<\u{200B}$1"),
-        _ => Cow::Borrowed(text),
+impl RemoteHistory {
+    /// What a model's provider returned; `compaction` is the position of the opaque item. `None` without one.
+    pub fn new(origin: &Origin, items: &[RawJson<'_>], compaction: usize) -> Option<Self> {
+        let compaction_item = items.get(compaction)?.raw().to_owned();
+        Some(Self {
+            provider: origin.provider.clone(),
+            api: Some(origin.api.name().to_owned()),
+            model: Some(origin.model.clone()),
+            replacement_history: items.iter().map(|item| item.raw().to_owned()).collect(),
+            compaction_item,
+        })
     }
+
+    /// Reads `preserveData` of an entry; `None` if it holds no such history in a usable form.
+    pub fn read(preserve_data: &str) -> Option<Self> {
+        let remote = serde_json::from_str::<Data>(preserve_data).ok()?.remote?;
+        (!remote.provider.is_empty() && is_compaction(&remote.compaction_item)).then_some(remote)
+    }
+
+    /// As `preserveData` of an entry.
+    pub fn to_preserve_data(&self) -> String {
+        let value = serde_json::to_string(self).unwrap_or_else(|_| "null".to_owned());
+        format!("{{\"{PRESERVE_KEY}\":{value}}}")
+    }
+
+    /// Whether a model may get these items: the same provider, and the same API and model where they are recorded.
+    pub fn is_for(&self, target: &Origin) -> bool {
+        self.provider == target.provider
+            && self.api.as_deref().is_none_or(|api| api == target.api.name())
+            && self.model.as_deref().is_none_or(|model| model == target.model)
+    }
+}
+
+/// The fields of an item that decide about it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Shape {
+    #[serde(rename = "type")]
+    kind: String,
+    encrypted_content: Option<String>,
+}
+
+fn is_compaction(item: &RawValue) -> bool {
+    let item: Shape = serde_json::from_str(item.get()).unwrap_or_default();
+    item.kind == "compaction" && item.encrypted_content.is_some() || item.kind == "compaction_summary"
 }
 
 #[cfg(test)]
 mod tests {
+    use foldline_session_model::model_call::Api;
+
     use super::*;
 
-    #[test]
-    fn a_request_takes_the_form_of_the_service() {
-        let request = LlmRequest::from_prompt("be brief", "text <|channel|> and <| x |> a<|b");
-        let json = serde_json::to_string(&SummarizeRequest::of(&request)).unwrap();
-        assert_eq!(
-            json,
-            "{\"systemPrompt\":\"be brief\",\"prompt\":\"text <\u{200B}|channel|> and <| x |> a<|b\"}"
-        );
-        let twice = without_control_tokens("<|tool to=a.b|>").into_owned();
-        assert_eq!(twice, "<\u{200B}|tool to=a.b|>");
-        assert_eq!(without_control_tokens(&twice), twice);
+    const ITEM: &str = r#"{"type":"compaction", "encrypted_content":"b64=="}"#;
+
+    fn target() -> Origin {
+        Origin {
+            api: Api::OpenAiResponses,
+            provider: "openai".into(),
+            model: "m".into(),
+        }
+    }
+
+    fn history() -> RemoteHistory {
+        let items = [r#"{"type":"message","role":"user"}"#, ITEM]
+            .map(|item| RawJson::parse(item.to_owned()).unwrap());
+        RemoteHistory::new(&target(), &items, 1).unwrap()
     }
 
     #[test]
-    fn responses_give_a_summary_or_say_why_not() {
+    fn a_request_takes_the_form_of_the_service() {
+        let mut request = LlmRequest::from_prompt("be brief", "the transcript");
+        request.system.push("and exact".into());
         assert_eq!(
-            summary_of(200, "OK", r#"{"summary":"s","shortSummary":1}"#),
-            Ok("s".to_owned())
+            SummarizeRequest::of(&request),
+            SummarizeRequest {
+                system_prompt: "be brief\n\nand exact".into(),
+                prompt: "the transcript".into(),
+            }
         );
-        let status = summary_of(400, "Bad Request", "").unwrap_err();
-        assert_eq!(status.to_string(), "remote compaction failed (400 Bad Request)");
-        assert!(matches!(
-            summary_of(200, "", "<html>"),
-            Err(RemoteError::Malformed(_))
-        ));
-        for body in ["{}", r#"{"summary":1}"#, r#"{"summary":null}"#] {
-            assert_eq!(
-                summary_of(200, "", body),
-                Err(RemoteError::MissingSummary),
-                "{body}"
-            );
+    }
+
+    #[test]
+    fn a_history_is_stored_byte_for_byte() {
+        let data = history().to_preserve_data();
+        assert!(data.contains(ITEM), "{data}");
+        let read = RemoteHistory::read(&data).unwrap();
+        assert_eq!(read.to_preserve_data(), data);
+        assert_eq!(read.compaction_item.get(), ITEM);
+        assert!(RemoteHistory::new(&target(), &[], 0).is_none());
+        for unusable in [
+            r#"{"openaiRemoteCompaction":{"provider":"openai"}}"#,
+            r#"{"openaiRemoteCompaction":{"provider":"openai","replacementHistory":[],"compactionItem":{"type":"compaction"}}}"#,
+            r#"{"openaiRemoteCompaction":{"provider":"","replacementHistory":[],"compactionItem":{"type":"compaction_summary"}}}"#,
+            "{}",
+        ] {
+            assert!(RemoteHistory::read(unusable).is_none(), "{unusable}");
         }
+    }
+
+    #[test]
+    fn fb_112_a_history_goes_only_to_the_model_that_it_is_from() {
+        assert!(history().is_for(&target()));
+        let others = [
+            Origin {
+                provider: "p2".into(),
+                ..target()
+            },
+            Origin {
+                model: "m2".into(),
+                ..target()
+            },
+            Origin {
+                api: Api::OpenAiCompletions,
+                ..target()
+            },
+        ];
+        for other in others {
+            assert!(!history().is_for(&other), "{other:?}");
+        }
+        // Older entries do not say which model.
+        let old = RemoteHistory::read(
+            r#"{"openaiRemoteCompaction":{"provider":"openai","replacementHistory":[],"compactionItem":{"type":"compaction_summary"}}}"#,
+        );
+        assert!(old.unwrap().is_for(&target()));
     }
 }

@@ -16,6 +16,8 @@ use foldline_session_model::Tokens;
 use foldline_session_model::model_call::{Api, CacheLifetime, Capabilities, ModelProfile, ModelRef, Prices};
 use serde::Deserialize;
 
+use crate::NativeForm;
+
 /// Models and providers.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -37,6 +39,9 @@ pub struct Provider {
     /// The environment variable that usually holds the key; `None` when no key is needed.
     #[serde(default)]
     pub key_env: Option<String>,
+    /// The forms in which it compacts a history itself, in the order in which they are tried.
+    #[serde(default)]
+    pub native_compaction: Vec<NativeForm>,
 }
 
 /// A model as far as the file knows it. In a user's file what is left out stays as it was.

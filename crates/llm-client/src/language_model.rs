@@ -7,7 +7,7 @@ use foldline_session_model::model_call::{LlmReply, LlmRequest, ModelProfile};
 use futures::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 
-use crate::{LlmError, LlmEvent};
+use crate::{LlmError, LlmEvent, NativeCompaction};
 
 /// The events of one call. It ends after the first `Err` or after [`LlmEvent::End`].
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<LlmEvent, LlmError>> + Send>>;
@@ -17,6 +17,11 @@ pub type EventStream = Pin<Box<dyn Stream<Item = Result<LlmEvent, LlmError>> + S
 pub trait LanguageModel: Send + Sync {
     /// What is known about the model.
     fn profile(&self) -> &ModelProfile;
+
+    /// The compaction that the model's provider makes itself, if it is known to have one.
+    fn native_compaction(&self) -> Option<&NativeCompaction> {
+        None
+    }
 
     /// Sends a request and gives the events of the answer.
     ///

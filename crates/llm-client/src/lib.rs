@@ -30,10 +30,7 @@ pub use fallback::{
 };
 pub use language_model::{EventStream, LanguageModel};
 pub use provider::{EMPTY_COMPLETION, ProviderModel, StreamLimits};
-pub use remote::{
-    Compacted, CompactedBy, NativeCompaction, NativeForm, NativeHistory, RemoteSummary, compact_or_summarise,
-    neutralise,
-};
+pub use remote::{NativeCompaction, NativeForm, NativeHistory, RemoteSummary, Tried, neutralise};
 pub use retry::turn::{
     EndpointPlace, FIRST_EVENT_TIMEOUT, GiveUp, ReplaySafety, RetryClass, RetryDecision, TurnEnd,
     decide_retry, fallback_delay, maintenance_delay, replay_safety, retry_class, retry_class_of, retry_delay,

@@ -20,7 +20,7 @@ use crate::classify::{ErrorBody, UserPatterns, retry_hint};
 use crate::endpoint::{Endpoint, Scrubber};
 use crate::text::clip;
 use crate::transport::{HttpRequest, HttpResponse, HttpTransport, Transport};
-use crate::{EventStream, LanguageModel, LlmError};
+use crate::{EventStream, LanguageModel, LlmError, NativeCompaction, NativeForm};
 
 /// How long a stream may be silent. `None` switches a limit off.
 ///
@@ -71,6 +71,7 @@ pub struct ProviderModel {
     transport: Arc<dyn Transport>,
     limits: StreamLimits,
     patterns: UserPatterns,
+    native: Option<NativeCompaction>,
 }
 
 impl ProviderModel {
@@ -91,6 +92,7 @@ impl ProviderModel {
             transport,
             limits: StreamLimits::default(),
             patterns: UserPatterns::default(),
+            native: None,
         }
     }
 
@@ -105,6 +107,17 @@ impl ProviderModel {
     #[must_use]
     pub fn with_patterns(mut self, patterns: UserPatterns) -> Self {
         self.patterns = patterns;
+        self
+    }
+
+    /// The model with the compaction of its provider, in these forms. Only Responses has any.
+    #[must_use]
+    pub fn with_native_compaction(mut self, forms: &[NativeForm]) -> Self {
+        let speaks = self.profile.api == Api::OpenAiResponses && !forms.is_empty();
+        self.native = speaks.then(|| {
+            let (profile, endpoint) = (self.profile.clone(), self.endpoint.clone());
+            NativeCompaction::with_transport(profile, endpoint, Arc::clone(&self.transport)).with_forms(forms)
+        });
         self
     }
 
@@ -160,6 +173,10 @@ impl ProviderModel {
 impl LanguageModel for ProviderModel {
     fn profile(&self) -> &ModelProfile {
         &self.profile
+    }
+
+    fn native_compaction(&self) -> Option<&NativeCompaction> {
+        self.native.as_ref()
     }
 
     async fn stream(

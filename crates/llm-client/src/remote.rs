@@ -18,7 +18,7 @@ use crate::endpoint::{Endpoint, Scrubber};
 use crate::provider::status_error;
 use crate::transport::{HttpRequest, HttpTransport, Transport};
 
-pub use native::{Compacted, CompactedBy, NativeCompaction, NativeForm, NativeHistory, compact_or_summarise};
+pub use native::{NativeCompaction, NativeForm, NativeHistory, Tried};
 
 /// How long an answer may take.
 const LIMIT: Duration = Duration::from_secs(180);

@@ -15,7 +15,7 @@ use foldline_session_model::model_call::{ErrorClass, LlmRequest, ModelProfile, T
 use futures::{StreamExt, stream};
 use tokio_util::sync::CancellationToken;
 
-use crate::{EventStream, LanguageModel, LlmError, LlmEvent};
+use crate::{EventStream, LanguageModel, LlmError, LlmEvent, NativeCompaction};
 
 /// How often and how long to try again.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -145,6 +145,10 @@ impl RetryingModel {
 impl LanguageModel for RetryingModel {
     fn profile(&self) -> &ModelProfile {
         self.inner.profile()
+    }
+
+    fn native_compaction(&self) -> Option<&NativeCompaction> {
+        self.inner.native_compaction()
     }
 
     /// The stream begins with the first content: until then a failure still leads to another attempt.

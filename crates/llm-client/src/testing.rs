@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::{BlockKind, ReplyBuilder};
-use crate::{EventStream, LanguageModel, LlmError, LlmEvent};
+use crate::{EventStream, LanguageModel, LlmError, LlmEvent, NativeCompaction};
 
 pub use replay::{Replay, ReplayEnd, ReplayTransport};
 
@@ -220,6 +220,7 @@ pub struct ScriptedModel {
     scripts: Mutex<VecDeque<Script>>,
     when_empty: WhenEmpty,
     requests: Mutex<Vec<(String, Instant)>>,
+    native: Option<NativeCompaction>,
 }
 
 impl ScriptedModel {
@@ -234,7 +235,15 @@ impl ScriptedModel {
             scripts: Mutex::new(scripts.into_iter().collect()),
             when_empty,
             requests: Mutex::new(Vec::new()),
+            native: None,
         }
+    }
+
+    /// The model with a compaction of its provider.
+    #[must_use]
+    pub fn with_native_compaction(mut self, native: NativeCompaction) -> Self {
+        self.native = Some(native);
+        self
     }
 
     /// A model that answers what a closure makes of each request; its second argument counts the requests from
@@ -288,6 +297,10 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl LanguageModel for ScriptedModel {
     fn profile(&self) -> &ModelProfile {
         &self.profile
+    }
+
+    fn native_compaction(&self) -> Option<&NativeCompaction> {
+        self.native.as_ref()
     }
 
     async fn stream(

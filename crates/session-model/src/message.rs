@@ -208,6 +208,8 @@ pub struct SummaryText<'a> {
 pub struct RemoteHistory<'a> {
     /// The only provider that can read it.
     pub provider: Cow<'a, str>,
+    /// The API that it came through; `None` if the file does not say.
+    pub api: Option<Cow<'a, str>>,
     /// The only model that can read it; `None` if the file does not say.
     pub model: Option<Cow<'a, str>>,
     /// The items, opaque.

@@ -1,4 +1,5 @@
-mod fallback;
+mod fit;
+mod forms;
 mod retained;
 mod streaming;
 
@@ -14,15 +15,18 @@ use crate::LlmError;
 use crate::api::responses::RawUsage;
 use crate::api::responses::encode::{Item, items};
 use crate::endpoint::Endpoint;
+use crate::text::clip;
 use crate::transport::{HttpRequest, HttpTransport, Transport};
 
-pub use fallback::{Compacted, CompactedBy, NativeForm, compact_or_summarise};
+use fit::fit;
+pub use forms::{NativeForm, Tried};
 
 /// The compaction that a Responses provider makes itself: in one answer (`/responses/compact`) or in a stream.
 pub struct NativeCompaction {
     profile: ModelProfile,
     endpoint: Endpoint,
     transport: Arc<dyn Transport>,
+    forms: Vec<NativeForm>,
 }
 
 /// What a provider made of a history.
@@ -40,10 +44,13 @@ pub struct NativeHistory {
     pub usage: Usage,
 }
 
+/// So much of a type of an item is told.
+const LONGEST_KIND: usize = 40;
+
 #[derive(Serialize)]
 struct Body<'r> {
     model: &'r str,
-    input: Vec<Item<'r>>,
+    input: &'r [Box<RawValue>],
     instructions: &'r str,
 }
 
@@ -93,15 +100,24 @@ impl NativeCompaction {
             profile,
             endpoint,
             transport,
+            forms: vec![NativeForm::Plain],
         }
     }
 
+    /// The native compaction in these forms, which are tried in order.
+    #[must_use]
+    pub fn with_forms(mut self, forms: &[NativeForm]) -> Self {
+        self.forms = forms.to_vec();
+        self
+    }
+
     /// Has the provider compact a conversation. The request's system text goes along as instructions. One
-    /// attempt.
+    /// attempt. Where the conversation is larger than the model takes, its newest results go with their calls; what
+    /// is still too large is not sent.
     ///
     /// # Errors
-    /// When the provider fails or its answer holds no compaction. A cancel is an error of its own class, so
-    /// that it is not mistaken for a reason to summarise locally.
+    /// When the conversation does not fit, the provider fails, or its answer holds no compaction. A cancel is an
+    /// error of its own class, so that it is not mistaken for a reason to summarise locally.
     pub async fn compact(
         &self,
         request: &LlmRequest<'_>,
@@ -109,20 +125,18 @@ impl NativeCompaction {
     ) -> Result<NativeHistory, LlmError> {
         let mut input = Vec::new();
         items(&self.profile, request, &mut input, &mut Vec::new());
-        let instructions = request.system.join("\n\n");
+        let instructions = neutralise(&request.system.join("\n\n"));
+        let input = fit(&input, inert(&input)?, &instructions, &self.profile)?;
         let body = Body {
             model: &self.profile.id,
-            input,
+            input: &input,
             instructions: &instructions,
         };
-        let body = String::from_utf8(crate::api::to_bytes(&body)?)
-            .map_err(|_| LlmError::protocol("the request is not UTF-8"))?;
         let request = HttpRequest {
             url: self.endpoint.url(self.profile.api, "/responses/compact"),
             headers: vec![("content-type", "application/json".to_owned())],
             secret_headers: self.endpoint.secret_headers(),
-            // In JSON text a control token looks as it does in the strings, so the whole body can be treated.
-            body: neutralise(&body).into_bytes(),
+            body: crate::api::to_bytes(&body)?,
         };
         let answer = post(
             self.transport.as_ref(),
@@ -143,6 +157,21 @@ impl NativeCompaction {
     }
 }
 
+/// The items as JSON with inert control tokens. What is the provider's own stays byte for byte (R15).
+fn inert(input: &[Item<'_>]) -> Result<Vec<Box<RawValue>>, LlmError> {
+    let unwritable =
+        |error: serde_json::Error| LlmError::protocol(format!("a message cannot be written: {error}"));
+    let written = input.iter().map(|item| match item {
+        Item::Raw(raw) => Ok((*raw).to_owned()),
+        // In JSON text a control token looks as it does in the strings, so all of it can be treated.
+        item => {
+            let json = serde_json::to_string(item).map_err(unwritable)?;
+            RawValue::from_string(neutralise(&json)).map_err(unwritable)
+        }
+    });
+    written.collect()
+}
+
 fn read_answer(answer: &[u8], origin: Origin) -> Result<NativeHistory, LlmError> {
     let answer: Answer<'_> = serde_json::from_slice(answer)
         .map_err(|error| LlmError::protocol(format!("the native compaction cannot be read: {error}")))?;
@@ -157,10 +186,13 @@ fn read_answer(answer: &[u8], origin: Origin) -> Result<NativeHistory, LlmError>
         usage: answer.usage.map(|usage| usage.normalise()).unwrap_or_default(),
     };
     let mut found = false;
+    let mut kinds = Vec::with_capacity(output.len());
     for raw in &output {
         let Ok(item) = serde_json::from_str::<OutputItem<'_>>(raw.get()) else {
+            kinds.push("unreadable".to_owned());
             continue;
         };
+        kinds.push(clip(&item.kind, LONGEST_KIND).to_owned());
         if !is_kept(&item) {
             continue;
         }
@@ -175,9 +207,10 @@ fn read_answer(answer: &[u8], origin: Origin) -> Result<NativeHistory, LlmError>
         Ok(history)
     } else {
         Err(LlmError::protocol(format!(
-            "the native compaction holds no compaction item ({} items, {} of them kept)",
+            "the native compaction holds no compaction item ({} items, {} of them kept: {})",
             output.len(),
-            history.items.len()
+            history.items.len(),
+            kinds.join(", ")
         )))
     }
 }
@@ -241,9 +274,98 @@ fn is_user_text(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use foldline_session_model::Tokens;
-    use foldline_session_model::model_call::Api;
+    use foldline_session_model::model_call::{
+        Api, ArgumentsState, AssistantBlock, InputBlock, MessageContent, ModelRef, RequestMessage,
+        StopReason, ToolCall, ToolOutcome,
+    };
 
     use super::*;
+    use crate::endpoint::{Auth, PlainHttp};
+    use crate::testing::{Replay, ReplayTransport};
+
+    /// A history of everything that a request can hold, and of the items that its model made itself.
+    fn request() -> LlmRequest<'static> {
+        let raw = |json: &str| RawJson::parse(json.to_owned()).unwrap();
+        let said = |text: &str| InputBlock::Text(text.to_owned().into());
+        let contents = [
+            MessageContent::Opaque {
+                origin: origin(),
+                items: vec![raw(r#"{"type":"compaction", "encrypted_content":"<|e|>"}"#)],
+                fallback: "a summary".into(),
+            },
+            MessageContent::User {
+                blocks: vec![said("Fix <|channel|> it")],
+            },
+            MessageContent::Assistant {
+                origin: Some(origin()),
+                stop: StopReason::ToolUse,
+                blocks: vec![
+                    AssistantBlock::Thinking {
+                        text: "hm".into(),
+                        signature: Some(r#"{"type":"reasoning", "encrypted_content":"<|x|>"}"#.into()),
+                    },
+                    AssistantBlock::ToolCall(ToolCall {
+                        id: "c1|fc_1".into(),
+                        name: "read".into(),
+                        arguments: raw(r#"{"path":"a"}"#),
+                        state: ArgumentsState::Whole,
+                    }),
+                ],
+            },
+            MessageContent::ToolResult {
+                call_id: "c1|fc_1".into(),
+                tool_name: "read".into(),
+                blocks: vec![said("text <|end|>")],
+                outcome: ToolOutcome::Success,
+            },
+        ];
+        let mut request = LlmRequest {
+            system: vec!["be <|brief|>".into()],
+            ..LlmRequest::default()
+        };
+        let message = |content| RequestMessage { entry: None, content };
+        request.messages.extend(contents.map(message));
+        request
+    }
+
+    /// The body of the request that this model sends.
+    async fn sent_by(model: &str) -> String {
+        let answer = r#"{"output":[{"type":"compaction","encrypted_content":"b64=="}]}"#;
+        let transport = Arc::new(ReplayTransport::new([Replay::ok(answer)]));
+        let endpoint = Endpoint::new("https://api.example.com", Auth::None, PlainHttp::LoopbackOnly).unwrap();
+        let name = ModelRef {
+            provider: "openai".to_owned(),
+            id: model.to_owned(),
+        };
+        let profile = ModelProfile::unknown(name, Api::OpenAiResponses);
+        let native = NativeCompaction::with_transport(profile, endpoint, transport.clone());
+        let history = native
+            .compact(&request(), &CancellationToken::new())
+            .await
+            .unwrap();
+        assert_eq!(history.origin.model, model);
+        transport.bodies().remove(0)
+    }
+
+    #[tokio::test]
+    async fn history_becomes_items() {
+        insta::assert_snapshot!(sent_by("m").await);
+    }
+
+    /// Nothing of the provider's own is touched, not even by what makes control tokens inert.
+    #[tokio::test]
+    async fn r15_opaque_items_go_back_whole_to_their_own_model_or_not_at_all() {
+        let own = sent_by("m").await;
+        for item in [
+            r#"{"type":"compaction", "encrypted_content":"<|e|>"}"#,
+            r#"{"type":"reasoning", "encrypted_content":"<|x|>"}"#,
+        ] {
+            assert!(own.contains(item), "{item} in {own}");
+        }
+        let other = sent_by("other").await;
+        assert!(!other.contains("encrypted_content"), "{other}");
+        assert!(other.contains("a summary"), "{other}");
+    }
 
     fn origin() -> Origin {
         Origin {
@@ -283,6 +405,12 @@ mod tests {
 
     #[test]
     fn an_answer_without_a_compaction_is_an_error() {
+        let answer = r#"{"output":[{"type":"reasoning"},{"type":"compaction"},1]}"#;
+        let error = read_answer(answer.as_bytes(), origin()).unwrap_err();
+        assert!(
+            error.message.contains("reasoning, compaction, unreadable"),
+            "{error}"
+        );
         for answer in [
             r#"{"output":[]}"#,
             r#"{"output":[{"type":"compaction"}]}"#,

@@ -1,16 +1,19 @@
 //! Native compaction in its streaming form as sockets deliver it, and what takes over when it fails.
 
+use std::sync::Arc;
+
 use foldline_llm_client::endpoint::{Auth, Endpoint, PlainHttp};
 use foldline_llm_client::{
-    Compacted, CompactedBy, NativeCompaction, NativeForm, NativeHistory, compact_or_summarise,
+    LanguageModel, NativeCompaction, NativeForm, NativeHistory, ProviderModel, RetryPolicy, RetryingModel,
+    Tried,
 };
-use foldline_session_model::model_call::{Api, ErrorClass, LlmRequest, TransientCause};
+use foldline_session_model::model_call::{Api, ErrorClass, TransientCause};
 use tokio_util::sync::CancellationToken;
 use wiremock::matchers::{body_string_contains, method, path};
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
 use crate::server::{Server, Step, chunk, chunked_head, head};
-use crate::{STREAMS, model, profile, request};
+use crate::{profile, request};
 
 const STREAM: &str = include_str!("../../fixtures/compaction.sse");
 
@@ -71,7 +74,7 @@ async fn a_stream_that_is_cut_at_any_event_is_an_error() {
     futures::future::join_all(all).await;
 }
 
-/// A server whose two native forms fail and whose model answers in text.
+/// A server with these two native forms.
 async fn failing_server(streamed: ResponseTemplate, plain: ResponseTemplate) -> MockServer {
     let server = MockServer::start().await;
     Mock::given(method("POST"))
@@ -85,59 +88,43 @@ async fn failing_server(streamed: ResponseTemplate, plain: ResponseTemplate) -> 
         .respond_with(plain)
         .mount(&server)
         .await;
-    let (_, text) = STREAMS[2];
-    Mock::given(method("POST"))
-        .and(path("/v1/responses"))
-        .and(body_string_contains("Summarise it."))
-        .respond_with(ResponseTemplate::new(200).set_body_raw(text, "text/event-stream"))
-        .mount(&server)
-        .await;
     server
 }
 
-async fn compact_or_text(server: &MockServer, forms: &[NativeForm]) -> Compacted {
-    let text_model = model(Api::OpenAiResponses, &server.uri());
-    compact_or_summarise(
-        &native(&server.uri()),
-        forms,
-        &request(),
-        &text_model,
-        &LlmRequest::from_prompt("You summarise.", "Summarise it."),
-        &CancellationToken::new(),
-    )
-    .await
-    .unwrap()
+async fn tried(server: &MockServer, forms: &[NativeForm]) -> Tried {
+    let native = native(&server.uri()).with_forms(forms);
+    native
+        .try_forms(&request(), &CancellationToken::new())
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
-async fn the_plain_form_and_then_a_text_summary_take_over() {
+async fn the_plain_form_takes_over() {
     const BOTH: [NativeForm; 2] = [NativeForm::Streaming, NativeForm::Plain];
     let refused = || ResponseTemplate::new(404).set_body_string("{}");
     let broken = r#"data: {"type":"response.failed","response":{"status":"failed","error":{"code":"invalid_prompt","message":"no"}}}"#;
     let broken = || ResponseTemplate::new(200).set_body_raw(format!("{broken}\n\n"), "text/event-stream");
     let good_plain = r#"{"output":[{"type":"compaction","encrypted_content":"Q29t"}]}"#;
     let good_plain = ResponseTemplate::new(200).set_body_string(good_plain);
+    let failed = |tried: &Tried| tried.failures.iter().map(|(form, _)| *form).collect::<Vec<_>>();
 
     let server = failing_server(broken(), good_plain).await;
-    let compacted = compact_or_text(&server, &BOTH).await;
-    assert!(matches!(compacted.by, CompactedBy::Native(_)), "{compacted:?}");
-    let failed: Vec<NativeForm> = compacted.failures.iter().map(|(form, _)| *form).collect();
-    assert_eq!(failed, [NativeForm::Streaming]);
+    let outcome = tried(&server, &BOTH).await;
+    let form = outcome.history.as_ref().map(|(form, _)| *form);
+    assert_eq!(form, Some(NativeForm::Plain), "{outcome:?}");
+    assert_eq!(failed(&outcome), [NativeForm::Streaming]);
 
     for streamed in [refused(), broken()] {
         let server = failing_server(streamed, refused()).await;
-        let compacted = compact_or_text(&server, &BOTH).await;
-        let CompactedBy::Text(reply) = &compacted.by else {
-            panic!("{compacted:?}");
-        };
-        assert!(reply.text().contains("👍"), "{reply:?}");
-        let failed: Vec<NativeForm> = compacted.failures.iter().map(|(form, _)| *form).collect();
-        assert_eq!(failed, BOTH);
+        let outcome = tried(&server, &BOTH).await;
+        assert!(outcome.history.is_none(), "{outcome:?}");
+        assert_eq!(failed(&outcome), BOTH);
     }
 
     let server = failing_server(refused(), refused()).await;
-    assert!(compact_or_text(&server, &[]).await.failures.is_empty());
-    assert_eq!(server.received_requests().await.unwrap().len(), 1);
+    assert_eq!(tried(&server, &[]).await, Tried::default());
+    assert!(server.received_requests().await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -146,16 +133,32 @@ async fn a_cancel_asks_nobody_else() {
     let server = failing_server(refused(), refused()).await;
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let text_model = model(Api::OpenAiResponses, &server.uri());
-    let outcome = compact_or_summarise(
-        &native(&server.uri()),
-        &[NativeForm::Streaming, NativeForm::Plain],
-        &request(),
-        &text_model,
-        &request(),
-        &cancel,
-    )
-    .await;
+    let native = native(&server.uri()).with_forms(&[NativeForm::Streaming, NativeForm::Plain]);
+    let outcome = native.try_forms(&request(), &cancel).await;
     assert_eq!(outcome.unwrap_err().class, ErrorClass::Cancelled);
     assert!(server.received_requests().await.unwrap().is_empty());
+}
+
+/// A model has the forms that it is given, if its API has any, and a wrapper shows them.
+#[tokio::test]
+async fn a_model_shows_the_compaction_of_its_provider() {
+    let answer = r#"{"output":[{"type":"compaction","encrypted_content":"Q29t"}]}"#;
+    let plain = ResponseTemplate::new(200).set_body_string(answer);
+    let server = failing_server(ResponseTemplate::new(500), plain).await;
+    let with = |api, forms: &[NativeForm]| {
+        let endpoint = Endpoint::new(&server.uri(), Auth::None, PlainHttp::LoopbackOnly).unwrap();
+        let model = ProviderModel::new(profile(api), endpoint).unwrap();
+        let model = Arc::new(model.with_native_compaction(forms));
+        RetryingModel::new(model, RetryPolicy::MAINTENANCE)
+    };
+    let model = with(Api::OpenAiResponses, &[NativeForm::Plain]);
+    let native = model.native_compaction().unwrap();
+    let tried = native.try_forms(&request(), &CancellationToken::new()).await;
+    assert!(tried.unwrap().history.is_some());
+    assert!(with(Api::OpenAiResponses, &[]).native_compaction().is_none());
+    assert!(
+        with(Api::OpenAiCompletions, &[NativeForm::Plain])
+            .native_compaction()
+            .is_none()
+    );
 }

@@ -176,6 +176,7 @@ json_object! {
 json_object! {
     struct RawRemote {
         "provider" => provider: Cow<'a, str>,
+        "api" => api: Cow<'a, str>,
         "model" => model: Cow<'a, str>,
         "replacementHistory" => items: Raw<'a>,
     }
@@ -198,6 +199,7 @@ fn remote_history<'l>(raw: &Raw<'l>) -> Option<RemoteHistory<'l>> {
     let empty = list.trim_start_matches('[').trim_start().starts_with(']');
     (list.starts_with('[') && !empty).then_some(RemoteHistory {
         provider,
+        api: remote.api,
         model: remote.model,
         items,
     })

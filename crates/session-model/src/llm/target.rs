@@ -54,6 +54,7 @@ impl Context<'_> {
 
 fn reads(target: &Origin, history: &RemoteHistory<'_>) -> bool {
     history.provider == target.provider.as_str()
+        && history.api.as_deref().is_none_or(|api| api == target.api.name())
         && history
             .model
             .as_deref()

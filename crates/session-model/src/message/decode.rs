@@ -354,7 +354,7 @@ own! {
     FileMention { files; copy timestamp }
     MentionedFile { path, content, image; copy shown }
     SummaryText { summary, from_id, remote_history; copy tokens_before, timestamp }
-    RemoteHistory { provider, model, items }
+    RemoteHistory { provider, api, model, items }
     VerbatimBoundary { text, details; copy timestamp }
     UnknownMessage { role, content }
     ToolCall { id, name, wire_name, arguments, thought_signature }

@@ -29,11 +29,16 @@ pub struct LabelOf<'l> {
     pub set_by: EntryIx,
 }
 
-impl Labels<'_> {
+impl<'l> Labels<'l> {
     /// The label of an entry.
     pub fn of(&self, target: EntryIx) -> Option<&str> {
+        self.set_at(target).map(|label| &*label.label)
+    }
+
+    /// The label of an entry, and what set it.
+    pub fn set_at(&self, target: EntryIx) -> Option<&LabelOf<'l>> {
         let at = self.labels.binary_search_by_key(&target, |l| l.target).ok()?;
-        self.labels.get(at).map(|l| &*l.label)
+        self.labels.get(at)
     }
 }
 

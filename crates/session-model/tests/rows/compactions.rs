@@ -254,6 +254,27 @@ fn row_54_remote_history_is_for_its_own_provider() {
     assert!(matches!(view[1].role, LlmRole::User));
 }
 
+/// FB-112: where a history says which API and model it is from, all of them must match.
+#[test]
+fn fb_112_remote_history_is_for_its_own_api_and_model() {
+    let from = |api: &str, model: &str| {
+        let own = format!("\"api\":\"{api}\",\"model\":\"{model}\",");
+        let data = format!(
+            r#","preserveData":{{"openaiRemoteCompaction":{{"provider":"openai",{own}"replacementHistory":[{{"a":1}}]}}}}"#
+        );
+        load(file(&[
+            user("A", ""),
+            compaction("c", "A", "S", "\"A\"", &data),
+            user("D", "c"),
+        ]))
+    };
+    let own = from("openai-responses", "m");
+    assert_eq!(view_for(&own, "openai"), ["[{\"a\":1}]", "D"]);
+    for foreign in [from("openai-completions", "m"), from("openai-responses", "m2")] {
+        assert_eq!(view_for(&foreign, "openai"), ["[S]", "A", "D"]);
+    }
+}
+
 /// Golden vector: the placeholder of oh-my-pi is no summary while there is something that it stood for.
 #[test]
 fn row_55_a_superseded_placeholder_counts_as_absent() {

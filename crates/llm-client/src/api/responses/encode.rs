@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use crate::LlmError;
 use crate::api::transform::{Block, CallIds, Content, OriginMatch, Part, prepare, sanitise};
 use crate::api::{WireRequest, effort, max_output, to_bytes};
+use crate::remote::neutralise;
 
 /// The least output limit that the API takes.
 const MIN_OUTPUT: Tokens = Tokens(16);
@@ -172,7 +173,7 @@ pub(crate) fn compaction_body<'r>(
 ) -> Result<Vec<u8>, LlmError> {
     input.push(Item::Typed(TypedItem::CompactionTrigger));
     to_bytes(&Body {
-        instructions: Some(request.system.join("\n\n")),
+        instructions: Some(neutralise(&request.system.join("\n\n"))),
         ..body(profile, request, input)
     })
 }

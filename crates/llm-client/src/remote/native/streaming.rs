@@ -13,14 +13,14 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::retained::retain;
-use super::{NativeCompaction, NativeHistory, OutputItem};
+use super::{NativeCompaction, NativeHistory, OutputItem, inert};
 use crate::LlmError;
-use crate::api::responses::encode::{compaction_body, items};
+use crate::api::responses::encode::{Item, compaction_body, items};
 use crate::api::responses::whole_response;
 use crate::api::{bad_event, stream_ended, stream_error};
 use crate::classify::UserPatterns;
 use crate::provider::status_error;
-use crate::remote::{LIMIT, neutralise};
+use crate::remote::LIMIT;
 use crate::sse::{SseEvent, decode};
 use crate::transport::HttpRequest;
 
@@ -61,9 +61,9 @@ impl NativeCompaction {
             .map(|(item, _)| item)
             .collect();
         let retained = retain(&said)?;
+        let written = inert(&input)?;
+        let input = written.iter().map(|item| Item::Raw(item)).collect();
         let body = compaction_body(&self.profile, request, input)?;
-        let body = String::from_utf8(body).map_err(|_| LlmError::protocol("the request is not UTF-8"))?;
-        let body = neutralise(&body).into_bytes();
 
         let backoff = ExponentialBuilder::default()
             .with_factor(2.0)
