@@ -1,43 +1,45 @@
 //! One compaction of a session: planned on what was read, asked of models, committed if the session is still the same
 //! (DESIGN, rule 2; spec "Orchestrator and clients", 6 and 7).
 
+pub(crate) mod ahead;
+mod commit;
 mod hooked;
 mod lines;
+mod native;
+mod oversized;
 mod remote;
 mod room;
 mod summary;
 
 pub(crate) use hooked::raw_entry;
 pub(crate) use lines::class_of_text;
+pub(crate) use oversized::Oversized;
 
-use std::hash::{Hash as _, Hasher as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use commit::with_member;
+use native::Summarisers;
+use oversized::UNCHANGED;
+
+use std::sync::Arc;
 
 use foldline_compaction_core::accounting::{Limits, RatioUse};
 use foldline_compaction_core::decide::{Reason, Urgency};
 use foldline_compaction_core::settings::{CompactionSettings, Fallback, Planner};
 use foldline_compaction_core::verbatim::{Demand, Parameters, SmallRegion};
-use foldline_llm_client::{LanguageModel, RetryPolicy};
+use foldline_llm_client::{LanguageModel, NativeForm, RetryPolicy};
 use foldline_session_model::fold::Profile;
 use foldline_session_model::log::SessionLog;
-use foldline_session_model::model_call::{ErrorClass, LlmRequest, ModelProfile, ReasoningEffort};
-use foldline_session_model::{Author, CompactionDraft, EntryDraft, EntryId, Tokens};
-use rustc_hash::{FxHashSet, FxHasher};
-use serde::Serialize;
+use foldline_session_model::model_call::{ErrorClass, ReasoningEffort};
+use foldline_session_model::{CompactionDraft, Tokens};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::continuation::Came;
 use crate::core::{Core, PlannerChoice, context};
 use crate::event::{
-    CompactionAction, CompactionEnd, CompactionResult, CompactionStart, Event, FailureKind, OperationOutcome,
-    Unpaid, reason_name,
+    CompactionAction, CompactionEnd, CompactionStart, Event, FailureKind, OperationOutcome, Unpaid,
 };
-use crate::hooks::SessionCompactEvent;
-use crate::journal::{CommitError, Group, Pending, PlannedFor};
 use crate::patience::watched;
-use crate::queue::Queued;
-use crate::shared::{Lease, Part};
+use crate::shared::Lease;
 use crate::state_lines;
 use room::Room;
 
@@ -56,6 +58,16 @@ pub(crate) struct Order {
     pub(crate) parameters: Option<Parameters>,
     pub(crate) keep_recent: Option<Tokens>,
     pub(crate) backup: BackupChoice,
+    pub(crate) timing: Timing,
+}
+
+/// When a plan is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timing {
+    /// Now that it is due.
+    Due,
+    /// Before it is due. What is said between plan and commit is in no history of the provider's, so none is asked for.
+    Ahead,
 }
 
 impl Order {
@@ -72,6 +84,7 @@ impl Order {
             parameters: None,
             keep_recent: None,
             backup: BackupChoice::Before,
+            timing: Timing::Due,
         }
     }
 
@@ -146,6 +159,30 @@ pub struct Extras {
     pub deleted: Option<foldline_compaction_core::verbatim::ValidatedRanges>,
     /// What is wrong with the text of an earlier compaction, which was taken as plain text then.
     pub provenance: Option<String>,
+    /// The form in which the provider's own history came, if the entry holds one.
+    pub native: Option<NativeForm>,
+    /// When the plan was made.
+    pub prepared: Prepared,
+}
+
+/// When a plan was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Prepared {
+    /// When it was due.
+    #[default]
+    WhenDue,
+    /// Beside the agent, before it was due.
+    InBackground,
+}
+
+impl Prepared {
+    /// The name in records; nothing where it is a matter of course.
+    const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::WhenDue => None,
+            Self::InBackground => Some("background"),
+        }
+    }
 }
 
 /// Why there is nothing to commit.
@@ -189,43 +226,6 @@ impl NotPlanned {
     }
 }
 
-/// Maintenance requests that did not fit. The same request is not sent to the same model again (R03); a commit changes
-/// every request.
-#[derive(Debug, Default)]
-pub(crate) struct Oversized(Mutex<FxHashSet<u64>>);
-
-impl Oversized {
-    fn mark(model: &ModelProfile, requests: &[LlmRequest<'_>]) -> u64 {
-        let mut hasher = FxHasher::default();
-        model.model_ref().to_string().hash(&mut hasher);
-        for request in requests {
-            serde_json::to_string(request)
-                .unwrap_or_default()
-                .hash(&mut hasher);
-        }
-        hasher.finish()
-    }
-
-    fn holds(&self, mark: u64) -> bool {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(&mark)
-    }
-
-    fn remember(&self, mark: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(mark);
-    }
-
-    fn clear(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    }
-}
-
-/// Why such a request is not sent.
-const UNCHANGED: &str = "previous unchanged maintenance request exceeded the model context window; change or reduce the \
-                         conversation before retrying maintenance.";
-
 /// What a plan is made from. It owns everything that a thread of its own needs.
 #[derive(Clone)]
 pub(crate) struct Ground {
@@ -247,31 +247,18 @@ pub(crate) struct Ground {
     pub(crate) reasoning: ReasoningEffort,
 }
 
-/// What a compaction entry says about how it came to be.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Record<'r> {
-    reason: &'static str,
-    phase: &'static str,
-    strategy: CompactionAction,
-    rung: &'static str,
-    planner: &'r str,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    fallback_reasons: &'r [String],
-    ms: u64,
-    tokens_before: Tokens,
-    tokens_after: Tokens,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cached_tokens: Option<Tokens>,
-    /// Messages that wait, so that a resume from here on finds them.
-    #[serde(skip_serializing_if = "<[Queued]>::is_empty")]
-    waiting: &'r [Queued],
-}
-
 impl Core {
     /// Who plans this session's compactions.
     pub(crate) fn planner(&self) -> Planner {
-        let has_model = !self.candidates().is_empty() || self.remote().is_some();
+        self.planner_among(!self.candidates().is_empty() || self.remote().is_some())
+    }
+
+    /// Who writes what no service writes: handoff documents and summaries of branches.
+    pub(crate) fn writer(&self) -> Planner {
+        self.planner_among(self.model().is_some())
+    }
+
+    fn planner_among(&self, has_model: bool) -> Planner {
         if has_model && self.options.settings.planner == PlannerChoice::Models {
             Planner::Model
         } else {
@@ -291,7 +278,7 @@ impl Core {
             }
         });
         // The token is in place before anyone hears of the start, so that whoever hears of it can cancel.
-        let part = lease.part(Part::Compaction);
+        let part = lease.compaction(order.reason);
         let token = part.token.clone();
         self.shared.emit(Event::CompactionStart(CompactionStart {
             reason: order.reason,
@@ -302,6 +289,9 @@ impl Core {
         let mut failures = Vec::new();
         let planned = if token.is_cancelled() {
             Err(NotPlanned::Cancelled)
+        } else if let Some((planned, before)) = self.take_ahead(&order, action, planner, &token).await {
+            failures = before;
+            Ok(planned)
         } else {
             self.planned(&order, action, planner, &token, &mut failures, &mut size_before)
                 .await
@@ -422,9 +412,13 @@ impl Core {
                         .await
                 }
                 _ => {
-                    let remote = self.remote().filter(|_| planner == Planner::Model);
-                    self.plan_summary(order, &ground, remote, models, token, failures)
-                        .await
+                    let by_model = planner == Planner::Model;
+                    let who = Summarisers {
+                        remote: self.remote().filter(|_| by_model),
+                        models,
+                        native: self.native().filter(|_| by_model && order.timing == Timing::Due),
+                    };
+                    self.plan_context(order, &ground, who, token, failures).await
                 }
             }
         };
@@ -514,105 +508,6 @@ impl Core {
             ..configured()
         }
     }
-
-    async fn commit_compaction(
-        &mut self,
-        order: &Order,
-        action: CompactionAction,
-        mut planned: Planned,
-        failures: Vec<String>,
-        started: Instant,
-    ) -> Result<CompactionResult, NotPlanned> {
-        let shared = Arc::clone(&self.shared);
-        let books = shared.books().await;
-        let waiting: Vec<Queued> = shared.queues().all().cloned().collect();
-        let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let record = Record {
-            reason: reason_name::name(order.reason),
-            phase: if order.mid_turn { "midTurn" } else { "boundary" },
-            strategy: action,
-            rung: planned.rung,
-            planner: &planned.planner,
-            fallback_reasons: &failures,
-            ms: elapsed_ms,
-            tokens_before: planned.tokens_before,
-            tokens_after: planned.tokens_after,
-            cached_tokens: self.cached_tokens(),
-            waiting: &waiting,
-        };
-        planned.draft.details = with_member(&planned.draft.details, "foldline", &record);
-        let group = Group {
-            entries: vec![Pending::from(EntryDraft::compaction(&planned.draft))],
-            planned_for: PlannedFor::Leaf(self.shared.journal().content_leaf()),
-            backup: (order.backup == BackupChoice::Before).then_some("compact"),
-            ..Group::default()
-        };
-        let committed = self.commit(group).await.map_err(|error| match error {
-            CommitError::Moved => NotPlanned::Skipped(error.to_string()),
-            error if error.is_busy() => NotPlanned::FailedBy {
-                kind: FailureKind::Busy,
-                cause: error.full_text(),
-            },
-            error => NotPlanned::FailedBy {
-                kind: error.system().map_or(FailureKind::Other, FailureKind::System),
-                cause: error.full_text(),
-            },
-        })?;
-        drop(books);
-        self.forget_replaced().await;
-        let entry_id = committed
-            .ids
-            .into_iter()
-            .next()
-            .ok_or_else(|| NotPlanned::Failed("nothing was written".to_owned()))?;
-        self.tell_compacted(order, &entry_id, planned.draft.author).await;
-        Ok(CompactionResult {
-            entry_id,
-            first_kept_entry_id: planned.draft.first_kept,
-            tokens_before: planned.tokens_before,
-            tokens_after: planned.tokens_after,
-            summary: planned.draft.summary,
-            short_summary: planned.draft.short_summary,
-            planner: planned.planner,
-            rung: planned.rung,
-            fallback_reasons: failures,
-            elapsed_ms,
-            backup_path: committed.backup,
-            extras: planned.extras,
-        })
-    }
-
-    async fn tell_compacted(&self, order: &Order, entry: &EntryId, author: Author) {
-        let Some(raw) = self
-            .log
-            .find(entry.as_str())
-            .and_then(|ix| raw_entry(&self.log, ix))
-        else {
-            return;
-        };
-        let cx = self.hook_context(&CancellationToken::new());
-        self.options
-            .hooks
-            .session_compact(&cx, || SessionCompactEvent {
-                compaction_entry: raw,
-                from_extension: author == Author::Extension,
-                reason: reason_name::name(order.reason),
-                parameters: order.parameters.as_ref(),
-                result: None,
-            })
-            .await;
-    }
-
-    /// What the newest request had in the provider's cache.
-    fn cached_tokens(&self) -> Option<Tokens> {
-        let context = context(&self.log, self.options.profile).ok()?;
-        context.items.iter().rev().find_map(|item| match &item.message {
-            foldline_session_model::message::Message::Assistant(message) => {
-                message.usage.map(|usage| usage.cache_read)
-            }
-            _ => None,
-        })
-    }
 }
 
 /// How often and how long a summariser is asked (R12): a model that is slow is replaced, not asked again.
@@ -650,21 +545,6 @@ pub(crate) async fn on_thread_until<T: Send + 'static>(
         biased;
         () = token.cancelled() => Err(NotPlanned::Cancelled),
         done = on_thread(work) => Ok(done),
-    }
-}
-
-/// An object with one more member. What is no object is replaced by one.
-fn with_member(object: &str, key: &str, value: &impl Serialize) -> String {
-    let value = serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned());
-    let body = object
-        .trim()
-        .strip_prefix('{')
-        .and_then(|rest| rest.strip_suffix('}'))
-        .map_or("", str::trim);
-    if body.is_empty() {
-        format!("{{\"{key}\":{value}}}")
-    } else {
-        format!("{{{body},\"{key}\":{value}}}")
     }
 }
 

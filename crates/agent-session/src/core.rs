@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use rustc_hash::FxHashSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::compaction::Oversized;
+use crate::compaction::ahead::Ahead;
 use crate::hooks::{HookActions, HookContext, HookRunner};
 use crate::journal::{CommitError, Committed, Group, LoadSessionError, Pending};
 use crate::queue::{QueueMode, queued_entry};
@@ -92,6 +94,14 @@ pub struct SessionSettings {
     pub planner: PlannerChoice,
     /// Text that is added to the instructions for a handoff document.
     pub handoff_prompt_extension: Option<String>,
+    /// Whether the document of an automatic handoff is kept as an artifact too (`compaction.handoffSaveToDisk`).
+    pub handoff_copy: HandoffCopy,
+    /// Whether the context is looked at between two requests of a run (`compaction.midTurnEnabled`).
+    pub mid_turn: MidTurn,
+    /// From where on a compaction is prepared beside the agent; `None`: none is (`compaction.background`).
+    pub background: Option<SoftLine>,
+    /// Whether who moves in the tree is asked about a summary; asking is the host's (`branchSummary.enabled`).
+    pub branch_question: BranchQuestion,
 }
 
 impl Default for SessionSettings {
@@ -109,7 +119,36 @@ impl Default for SessionSettings {
             interrupt: Interrupt::Immediate,
             planner: PlannerChoice::Models,
             handoff_prompt_extension: None,
+            handoff_copy: HandoffCopy::None,
+            mid_turn: MidTurn::On,
+            background: None,
+            branch_question: BranchQuestion::Never,
         }
+    }
+}
+
+/// A line below the threshold, as a share of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SoftLine(f64);
+
+impl SoftLine {
+    /// A share in percent; what is none lies at the threshold.
+    pub fn percent(percent: f64) -> Self {
+        Self(if percent > 0.0 && percent < 100.0 {
+            percent / 100.0
+        } else {
+            1.0
+        })
+    }
+
+    /// The line below this threshold.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share between 0 and 1 of a whole number"
+    )]
+    pub(crate) fn of(self, threshold: Tokens) -> Tokens {
+        Tokens((threshold.get() as f64 * self.0) as u64)
     }
 }
 
@@ -130,6 +169,36 @@ pub enum Interrupt {
     Immediate,
     /// It waits for all of them.
     Wait,
+}
+
+/// Whether a handoff document is kept outside of the new session too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum HandoffCopy {
+    /// It is not.
+    #[default]
+    None,
+    /// As an artifact of the new session.
+    Artifact,
+}
+
+/// Whether the context is looked at between two requests of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum MidTurn {
+    /// It is.
+    #[default]
+    On,
+    /// Only before and after runs.
+    Off,
+}
+
+/// Whether a host asks about a summary of the branch that is left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum BranchQuestion {
+    /// It does not, and none is made.
+    #[default]
+    Never,
+    /// It does.
+    Ask,
 }
 
 /// Who plans compactions.
@@ -222,6 +291,10 @@ pub(crate) struct Live {
     pub(crate) promoted: bool,
     /// The system text of this run, if a hook replaced it.
     pub(crate) system: Option<String>,
+    /// A compaction that is prepared beside the agent.
+    pub(crate) ahead: Option<Ahead>,
+    /// Whether the provider's own compaction failed when it was asked last; that is told once.
+    pub(crate) native_down: AtomicBool,
 }
 
 /// So many failures in a row switch automatic compaction off (R01).
@@ -245,6 +318,8 @@ impl Live {
             fallback: 0,
             promoted: false,
             system: None,
+            ahead: None,
+            native_down: AtomicBool::new(false),
         }
     }
 

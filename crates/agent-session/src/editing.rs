@@ -280,6 +280,7 @@ impl Core {
                 .and_then(|ix| self.log.stands_for(ix))
                 .map(|ix| self.log.entry_id(ix)),
         };
+        self.drop_ahead("something was taken back");
         self.shared.emit(Event::Navigated {
             old_leaf_id,
             new_leaf_id: new_leaf_id.clone(),

@@ -91,6 +91,19 @@ pub enum Event {
     CompactionStart(CompactionStart),
     /// A compaction has ended.
     CompactionEnd(Box<CompactionEnd>),
+    /// A compaction is prepared beside the agent.
+    BackgroundCompactionStart {
+        /// How the context will be made smaller.
+        action: CompactionAction,
+    },
+    /// What was prepared beside the agent came to this.
+    BackgroundCompactionEnd {
+        /// What.
+        outcome: AheadOutcome,
+        /// Why it failed or was dropped.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error_message: Option<String>,
+    },
     /// Tool output was replaced by notices.
     Pruned {
         /// The entry that says so.
@@ -165,6 +178,9 @@ pub enum Event {
         /// The new session.
         #[serde(skip_serializing_if = "Option::is_none")]
         new_session: Option<String>,
+        /// The address of a copy of the document, if there is one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        saved_path: Option<String>,
         /// Why it failed.
         #[serde(skip_serializing_if = "Option::is_none")]
         error_message: Option<String>,
@@ -244,6 +260,18 @@ pub enum OperationOutcome {
     /// It was cancelled.
     Cancelled,
     /// It failed.
+    Failed,
+}
+
+/// What became of a compaction that was prepared beside the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum AheadOutcome {
+    /// It was due, and the compaction that begins now takes it.
+    Committed,
+    /// It is not wanted any more.
+    Dropped,
+    /// No plan came of it.
     Failed,
 }
 
@@ -427,6 +455,12 @@ pub struct CompactionResult {
     pub planner: String,
     /// Which rung of the ladder gave it.
     pub rung: &'static str,
+    /// The form in which the provider compacted the history itself, if that stands beside the summary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub native: Option<&'static str>,
+    /// `background` if the plan was made beside the agent, before it was due.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prepared: Option<&'static str>,
     /// Failures before it, each with the model that failed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallback_reasons: Vec<String>,

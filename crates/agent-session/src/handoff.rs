@@ -22,10 +22,12 @@ use foldline_session_model::model_call::{
 };
 use foldline_session_model::tokens::{Heuristic, TokenCounter as _};
 use foldline_session_model::{Display, EntryDraft, HeaderDraft, Tokens};
+use foldline_session_store::ArtifactRef;
 use tokio_util::sync::CancellationToken;
 
-use crate::core::{Core, Live, context};
-use crate::event::{Event, FailureKind, OperationOutcome};
+use crate::compaction::on_thread;
+use crate::core::{Core, HandoffCopy, Live, context};
+use crate::event::{Event, FailureKind, NoticeLevel, OperationOutcome};
 use crate::hooks::SessionSwitchEvent;
 use crate::journal::{Journal, now_text};
 use crate::queue::{dequeued_entry, queued_entry};
@@ -42,6 +44,8 @@ pub struct HandoffOptions {
     pub planner: Option<Planner>,
     /// Where the new session goes; `None`: beside the old one, under a new id.
     pub output: Option<PathBuf>,
+    /// Whether the document is kept outside of the new session's messages too.
+    pub copy: HandoffCopy,
 }
 
 /// A document for a new session.
@@ -62,6 +66,8 @@ pub struct HandedOff {
     pub document: HandoffDocument,
     /// The new session.
     pub new_session: PathBuf,
+    /// The address of the document's copy, if one was asked for and could be stored.
+    pub saved_path: Option<String>,
 }
 
 /// The custom type of the message that holds the document.
@@ -147,29 +153,53 @@ impl Core {
         let part = lease.part(Part::Handoff);
         let token = part.token.clone();
         self.shared.emit(Event::HandoffStart);
-        let done = match self.document_in_time(options, &token).await {
+        let mut done = match self.document_in_time(options, &token).await {
             Ok(document) => self.open_successor(options, document, &token).await,
             Err(error) => Err(error),
         };
+        if let (Ok(done), HandoffCopy::Artifact) = (&mut done, options.copy) {
+            done.saved_path = self.keep_document(&done.document.text).await;
+        }
         drop(part);
-        let (outcome, new_session, error_message) = match &done {
+        let (outcome, new_session, saved_path, error_message) = match &done {
             Ok(done) => (
                 OperationOutcome::Committed,
                 Some(done.new_session.display().to_string()),
+                done.saved_path.clone(),
                 None,
             ),
-            Err(SessionError::Cancelled { .. }) => (OperationOutcome::Cancelled, None, None),
-            Err(error) => (OperationOutcome::Failed, None, Some(error.to_string())),
+            Err(SessionError::Cancelled { .. }) => (OperationOutcome::Cancelled, None, None, None),
+            Err(error) => (OperationOutcome::Failed, None, None, Some(error.to_string())),
         };
         self.shared.emit(Event::HandoffEnd {
             outcome,
             new_session,
+            saved_path,
             error_message,
         });
         if let Ok(done) = &done {
             self.tell_switch(lease, &done.new_session).await;
         }
         done
+    }
+
+    /// Stores a document as an artifact of the session; its address, or a warning that there is none.
+    async fn keep_document(&self, text: &str) -> Option<String> {
+        let (journal, text) = (self.shared.journal(), text.to_owned());
+        let stored = on_thread(move || {
+            let mut artifacts = journal.store().artifacts(journal.path());
+            artifacts.save(HANDOFF, &text)
+        });
+        match stored.await {
+            Ok(stored) => Some(ArtifactRef::Stored(stored.id).to_string()),
+            Err(error) => {
+                let text = format!("The handoff document could not be kept as an artifact: {error}");
+                self.shared
+                    .events
+                    .notice(NoticeLevel::Warning, Some("handoff"), text);
+                None
+            }
+        }
     }
 
     async fn tell_switch(&self, lease: &Lease, _new: &Path) {
@@ -224,7 +254,7 @@ impl Core {
         if token.is_cancelled() {
             return Err(CANCELLED);
         }
-        match options.planner.unwrap_or_else(|| self.planner()) {
+        match options.planner.unwrap_or_else(|| self.writer()) {
             Planner::Extractive => self.extracted_document(&log, options.focus.as_deref()),
             Planner::Model => {
                 let model = self
@@ -427,6 +457,7 @@ impl Core {
         Ok(HandedOff {
             document,
             new_session: path,
+            saved_path: None,
         })
     }
 }

@@ -13,18 +13,21 @@ mod process;
 mod runner;
 
 pub use answer::{
-    AgentStartAnswer, BeforeCompactAnswer, BeforeTreeAnswer, CompactingAnswer, ContextAnswer, HookCompaction,
-    HookMessage, HookTreeSummary, InputAction, InputAnswer, ToolCallAnswer, ToolResultAnswer,
+    AgentStartAnswer, BeforeCompactAnswer, BeforeSwitchAnswer, BeforeTreeAnswer, CompactingAnswer,
+    ContextAnswer, HookCompaction, HookMessage, HookTreeSummary, InputAction, InputAnswer, ToolCallAnswer,
+    ToolResultAnswer,
 };
 pub use command::{CommandHook, command_hooks};
 pub use event::HookEvent;
 pub use payload::{
-    AgentEndEvent, AgentSettledEvent, BeforeAgentStartEvent, BeforeCompactEvent, BeforeTreeEvent,
-    CompactingEvent, CompactionPreparation, ContextEvent, FileOpsLists, InputEvent, RegionLines,
-    SessionCompactEvent, SessionShutdownEvent, SessionStartEvent, SessionSwitchEvent, SessionTreeEvent,
-    ToolCallEvent, ToolResultEvent, TreePreparation,
+    AgentEndEvent, AgentSettledEvent, BeforeAgentStartEvent, BeforeCompactEvent, BeforeSwitchEvent,
+    BeforeTreeEvent, CompactingEvent, CompactionPreparation, ContextEvent, FileOpsLists, InputEvent,
+    RegionLines, SessionCompactEvent, SessionShutdownEvent, SessionStartEvent, SessionSwitchEvent,
+    SessionTreeEvent, ToolCallEvent, ToolResultEvent, TreePreparation,
 };
-pub use runner::{AgentStartChanges, HookFailure, HookReporter, HookRunner, InputFate, ToolVerdict};
+pub use runner::{
+    AgentStartChanges, HookFailure, HookReporter, HookRunner, InputFate, SwitchVerdict, ToolVerdict,
+};
 
 use std::io;
 use std::path::Path;
@@ -53,6 +56,16 @@ pub trait Hooks: Send + Sync {
     async fn session_start(&self, event: &SessionStartEvent<'_>, cx: &HookContext) -> Result<(), HookError> {
         let _ = (event, cx);
         Ok(())
+    }
+
+    /// Another session is about to take the place of this one: it may be kept.
+    async fn session_before_switch(
+        &self,
+        event: &BeforeSwitchEvent<'_>,
+        cx: &HookContext,
+    ) -> Result<BeforeSwitchAnswer, HookError> {
+        let _ = (event, cx);
+        Ok(BeforeSwitchAnswer::default())
     }
 
     /// Another session took the place of the one before.

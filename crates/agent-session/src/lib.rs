@@ -30,13 +30,18 @@ mod tool_calls;
 pub mod tools;
 pub mod work;
 
-pub use compaction::{BackupChoice, Extras};
-pub use core::{Interrupt, LineSettings, Models, PlannerChoice, SessionOptions, SessionSettings};
+pub use compaction::{BackupChoice, Extras, Prepared};
+pub use core::{
+    BranchQuestion, HandoffCopy, Interrupt, LineSettings, MidTurn, Models, PlannerChoice, SessionOptions,
+    SessionSettings, SoftLine,
+};
 pub use editing::{EditMode, PruneOptions, Pruned, Undone, UndoneHow, UndoneKind};
 pub use handoff::{HandedOff, HandoffDocument, HandoffOptions};
 pub use journal::{CommitError, LoadSessionError};
 pub use navigate::{BranchSummaryChoice, NavigateOptions, Navigated};
 pub use queue::{Delivery, QueueMode, Queued};
 pub use run::{FinalAnswer, RunReport};
-pub use session::{AgentSession, CompactOptions, Prompt, Prompted, SessionError, SessionState};
+pub use session::{
+    AgentSession, CompactOptions, IdleWatch, Prompt, Prompted, Renamed, SessionError, SessionState, Switch,
+};
 pub use shared::OperationKind;

@@ -90,6 +90,7 @@ impl Core {
             match action {
                 Action::Nothing(because) => {
                     self.tell_nothing(because, boundary);
+                    self.prepare_ahead(because, pending);
                     return self.cut_answer(boundary, because);
                 }
                 Action::NeedPruneEstimate(minimum) => prune = self.prune_estimate(minimum),
@@ -190,6 +191,8 @@ impl Core {
         self.live.fallback = 0;
         self.live.failures = 0;
         self.live.quiet_at = None;
+        *self.live.native_down.get_mut() = false;
+        self.drop_ahead("the session is on another model");
     }
 
     fn prune_estimate(&self, minimum: PruneMinimum) -> Prune {
@@ -261,6 +264,7 @@ impl Core {
             .ok();
         let options = HandoffOptions {
             focus,
+            copy: self.options.settings.handoff_copy,
             ..HandoffOptions::default()
         };
         // Before the session is another one: the work is the old one's.

@@ -153,7 +153,7 @@ impl Core {
             return Ok(moved);
         }
         let wants_summary = options.summary == BranchSummaryChoice::Summarize && !navigation.is_at_target();
-        let planner = options.planner.unwrap_or_else(|| self.planner());
+        let planner = options.planner.unwrap_or_else(|| self.writer());
         let part = lease.part(Part::BranchSummary);
         let token = part.token.clone();
         let asked = self
@@ -216,6 +216,7 @@ impl Core {
         drop(log);
         self.restate_queues().await?;
         self.live.quiet_at = None;
+        self.drop_ahead("the session stands elsewhere");
         self.shared.emit(Event::Navigated {
             old_leaf_id: moved.old_leaf_id.clone(),
             new_leaf_id: moved.new_leaf_id.clone(),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::event::{CompactionEnd, CompactionStart, Event};
 use crate::queue::Delivery;
 use crate::session::Prompt;
 
@@ -324,6 +325,37 @@ pub struct Response<'r> {
     /// Why it was not done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'r str>,
+}
+
+/// The lines that tell an event: it, and after it the same under the name that older clients listen for, if it has one
+/// (spec "Orchestrator and clients", 10.3).
+pub fn event_lines(event: &Event) -> Vec<String> {
+    #[derive(Serialize)]
+    struct Renamed<'e> {
+        r#type: &'e str,
+        #[serde(flatten)]
+        fields: Fields<'e>,
+    }
+    #[derive(Serialize)]
+    #[serde(untagged)]
+    enum Fields<'e> {
+        Start(&'e CompactionStart),
+        End(&'e CompactionEnd),
+    }
+    let fields = match event {
+        Event::CompactionStart(start) => Some(Fields::Start(start)),
+        Event::CompactionEnd(end) => Some(Fields::End(end)),
+        _ => None,
+    };
+    let alias = event.alias().zip(fields).and_then(|(name, fields)| {
+        let renamed = Renamed { r#type: name, fields };
+        serde_json::to_string(&renamed).ok()
+    });
+    serde_json::to_string(event)
+        .ok()
+        .into_iter()
+        .chain(alias)
+        .collect()
 }
 
 /// The schema of the lines that a client writes and of the answers to them, as JSON.

@@ -12,7 +12,7 @@ use foldline_session_model::{Display, EntryDraft, EntryId, Tokens};
 
 use crate::ask::{Answer, estimate};
 use crate::continuation::Continuation;
-use crate::core::Core;
+use crate::core::{Core, MidTurn};
 use crate::event::{Event, FailureKind, NoticeLevel, RunEnd};
 use crate::hooks::{AgentEndEvent, AgentSettledEvent, BeforeAgentStartEvent, HookEvent};
 use crate::journal::{CommitError, now_ms};
@@ -391,7 +391,7 @@ impl Core {
         if lease.is_cancelled() {
             return Ok(Turned::Ends(Ran::Cancelled));
         }
-        if after_answer == AfterAnswer::Yes {
+        if after_answer == AfterAnswer::Yes && self.options.settings.mid_turn == MidTurn::On {
             match self
                 .maintain(lease, Boundary::BetweenRequests, Tokens::ZERO)
                 .await

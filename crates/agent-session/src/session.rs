@@ -2,6 +2,8 @@
 //! 10).
 
 mod compacting;
+mod idle;
+mod lifecycle;
 mod prompting;
 mod stopping;
 
@@ -22,12 +24,15 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::compaction::BackupChoice;
 use crate::core::{Core, SessionOptions};
-use crate::event::{CompactionAction, Event, FailureKind, NoticeLevel};
-use crate::journal::{CommitError, Journal, LoadSessionError};
+use crate::event::{CompactionAction, Event, FailureKind, NoticeLevel, reason_name};
+use crate::journal::{CommitError, Group, Journal, LoadSessionError, Pending};
 use crate::queue::Delivery;
 use crate::run::{RunReport, Start};
 use crate::shared::{Lease, OperationKind, Part, Shared, Waiting};
 use compacting::ManualCompaction;
+
+pub use idle::IdleWatch;
+pub use lifecycle::Switch;
 
 /// A session of an agent: the loop, and the maintenance that keeps its context healthy.
 ///
@@ -179,6 +184,15 @@ pub struct CompactOptions {
     pub backup: BackupChoice,
 }
 
+/// A name that was given or taken away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renamed {
+    /// The entry that says so.
+    pub entry_id: EntryId,
+    /// A copy of the session, if it had to be brought into today's form.
+    pub backup_path: Option<PathBuf>,
+}
+
 /// Where a session stands.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -190,6 +204,9 @@ pub struct SessionState {
     pub is_streaming: bool,
     /// Whether a compaction or a branch summary is in progress.
     pub is_compacting: bool,
+    /// Why the context is being compacted, if it is: `manual`, `overflow`, `threshold` or `idle`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compaction_reason: Option<&'static str>,
     /// The file.
     pub session_file: PathBuf,
     /// The session's id.
@@ -294,13 +311,40 @@ impl AgentSession {
     ///
     /// # Errors
     /// The name is empty, the session is busy, or the change could not be written.
-    pub async fn set_name(&self, name: &str) -> Result<EntryId, SessionError> {
-        let name = name.trim().to_owned();
+    pub async fn set_name(&self, name: &str) -> Result<Renamed, SessionError> {
+        let name = name.trim();
         if name.is_empty() {
             return Err(SessionError::Failed("Session name cannot be empty".to_owned()));
         }
-        self.edit(move |core| async move { Ok(core.append(EntryDraft::session_info(&name)).await?) }.boxed())
-            .await
+        self.write_name(name).await
+    }
+
+    /// Takes the session's name away.
+    ///
+    /// # Errors
+    /// The session is busy, or the change could not be written.
+    pub async fn clear_name(&self) -> Result<Renamed, SessionError> {
+        self.write_name("").await
+    }
+
+    async fn write_name(&self, name: &str) -> Result<Renamed, SessionError> {
+        let draft = EntryDraft::session_info(name);
+        self.edit(move |core| {
+            async move {
+                let group = Group {
+                    entries: vec![Pending::from(draft)],
+                    ..Group::default()
+                };
+                let committed = core.commit(group).await?;
+                let entry_id = committed.ids.into_iter().next().ok_or(CommitError::Moved)?;
+                Ok(Renamed {
+                    entry_id,
+                    backup_path: committed.backup,
+                })
+            }
+            .boxed()
+        })
+        .await
     }
 
     /// Changes how the session behaves from now on.
@@ -313,6 +357,7 @@ impl AgentSession {
     ) -> Result<(), SessionError> {
         self.edit(move |core| {
             async move {
+                core.drop_ahead("the settings are others");
                 change(&mut core.options);
                 let mut queues = core.shared.queues();
                 queues.steer_mode = core.options.settings.steering;
@@ -356,6 +401,7 @@ impl AgentSession {
             session_id: self.shared.session_id().to_string(),
             is_streaming,
             is_compacting,
+            compaction_reason: self.shared.compaction_reason().map(reason_name::name),
             session_file: self.shared.journal().path().to_path_buf(),
             pending_message_count,
             queued_messages_paused,

@@ -25,8 +25,8 @@ pub use reference::{reference, schema};
 pub use sections::{
     ApiKey, BackgroundSettings, BranchSummarySettings, BusyPromptMode, Compaction, ContextPromotion, Digests,
     DoubleEscapeAction, FallbackRevertPolicy, FallbackSettings, HookSettings, InterruptMode, ModelLimits,
-    ProviderSettings, PruneStorage, PruningSettings, QueueMode, RetrySettings, Staleness, TodoSettings,
-    ToolSettings, ToolsAllowed, TreeFilterMode,
+    NativeChoice, ProviderSettings, PruneStorage, PruningSettings, QueueMode, RetrySettings, Staleness,
+    TodoSettings, ToolSettings, ToolsAllowed, TreeFilterMode,
 };
 pub use trust::{TrustChange, TrustError, TrustedProjects};
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use foldline_compaction_core::decide::Reason;
 use foldline_session_model::log::SessionLog;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -61,6 +62,8 @@ pub(crate) struct Current {
     pub(crate) kind: OperationKind,
     pub(crate) cancel: CancellationToken,
     part: Option<(Part, CancellationToken)>,
+    /// Why the context is being compacted, while it is.
+    reason: Option<Reason>,
     /// Someone asked for a compaction by hand, which takes the place of the running automatic one.
     pub(crate) takeover: bool,
 }
@@ -79,6 +82,8 @@ pub(crate) struct Shared {
     /// Held while the file and the queues change together: nobody sees the one without the other.
     books: tokio::sync::Mutex<()>,
     current: Mutex<Option<Current>>,
+    /// Cancels what is prepared beside the agent, if something is.
+    ahead: Mutex<Option<CancellationToken>>,
     idle: Notify,
 }
 
@@ -93,6 +98,7 @@ impl Shared {
             books: tokio::sync::Mutex::new(()),
             events: Events::default(),
             current: Mutex::new(None),
+            ahead: Mutex::new(None),
             idle: Notify::new(),
         }
     }
@@ -167,6 +173,7 @@ impl Shared {
             kind,
             cancel: cancel.clone(),
             part: None,
+            reason: None,
             takeover: false,
         });
         Lease {
@@ -196,8 +203,10 @@ impl Shared {
         }
     }
 
-    /// Cancels the operation, and with it the prompts that wait for its end. The messages stay.
+    /// Cancels the operation, and with it the prompts that wait for its end and what is prepared beside it. The messages
+    /// stay.
     pub(crate) fn abort(&self) {
+        self.stop_ahead();
         if let Some(current) = &*self.current() {
             current.cancel.cancel();
             self.queues().prompted = false;
@@ -229,6 +238,22 @@ impl Shared {
             }
             _ => false,
         }
+    }
+
+    /// What cancels the preparation beside the agent.
+    pub(crate) fn ahead(&self) -> MutexGuard<'_, Option<CancellationToken>> {
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Cancels what is prepared beside the agent. Says whether something was.
+    pub(crate) fn stop_ahead(&self) -> bool {
+        let token = self.ahead().take();
+        token.inspect(CancellationToken::cancel).is_some()
+    }
+
+    /// Why the context is being compacted, if it is.
+    pub(crate) fn compaction_reason(&self) -> Option<Reason> {
+        self.current().as_ref().and_then(|current| current.reason)
     }
 
     /// Whether this part is running.
@@ -343,6 +368,15 @@ impl Lease {
         None
     }
 
+    /// Begins a compaction for this reason; as [`part`](Self::part).
+    pub(crate) fn compaction(&self, reason: Reason) -> PartGuard<'_> {
+        let part = self.part(Part::Compaction);
+        if let Some(current) = &mut *self.shared.current() {
+            current.reason = Some(reason);
+        }
+        part
+    }
+
     /// Begins a part that can be stopped by itself; it ends when the guard is dropped.
     pub(crate) fn part(&self, part: Part) -> PartGuard<'_> {
         let token = self.cancel.child_token();
@@ -401,6 +435,7 @@ impl Drop for PartGuard<'_> {
     fn drop(&mut self) {
         if let Some(current) = &mut *self.lease.shared.current() {
             current.part = None;
+            current.reason = None;
         }
     }
 }

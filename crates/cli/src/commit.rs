@@ -1,52 +1,16 @@
 //! Files that commands write whole: copies, forks, imports; and the writer for a repair.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 
-use foldline_session_model::log::Migration;
-use foldline_session_model::{EntryDraft, EntryId, Envelope};
+use foldline_session_model::EntryId;
 use foldline_session_store::{
     CreateError, DiskStore, Expected, OpenError, OpenOptions, Owner, SessionStore as _, SessionWriter,
 };
 
 use crate::error::{CommandError, ErrorKind};
 use crate::session::Session;
-
-/// Appends an entry at the end of a session. Returns its id, and the backup if the session had to be migrated.
-///
-/// # Errors
-/// Somebody else writes the session or wrote it since it was read, or the disk refuses.
-pub(crate) fn append(
-    session: &Session,
-    store: &DiskStore,
-    draft: &EntryDraft,
-) -> Result<(EntryId, Option<PathBuf>), CommandError> {
-    not_imported(session)?;
-    let log = &session.log;
-    let migrated = match log.disk_form().migration {
-        Migration::ReadOnly => return Err(read_only(session)),
-        Migration::Needed => Some(log.to_written_form().ok_or_else(|| read_only(session))?),
-        Migration::NotNeeded => None,
-    };
-    let id = fresh_id(|id| log.find(id).is_some());
-    let line = draft.line(&Envelope {
-        id: id.clone(),
-        parent: log.leaf().map(|ix| log.entry_id(ix)),
-        timestamp: now(),
-    });
-    let mut writer = writer(session, store)?;
-    let backup = match migrated {
-        Some(text) => Some(
-            writer
-                .rewrite(&mut lines_of(&text), "migrate", SystemTime::now())
-                .map_err(|e| failed(&e))?,
-        ),
-        None => None,
-    };
-    writer.append_group(&[&line]).map_err(|e| failed(&e))?;
-    Ok((id, backup))
-}
 
 /// Writes a copy of a session. The session is not touched.
 ///

@@ -13,8 +13,8 @@ use foldline_agent_session::{Models, SessionOptions, SessionSettings};
 use foldline_compaction_core::settings::Planner;
 use foldline_llm_client::endpoint::{Auth, Endpoint, PlainHttp, key_from_env};
 use foldline_llm_client::{
-    Catalogue, EndpointPlace, LanguageModel, PromotionRule, ProviderModel, RetryPolicy, RetryingModel,
-    StreamLimits, WindowSource,
+    Catalogue, EndpointPlace, LanguageModel, PromotionRule, ProviderModel, RemoteSummary, RetryPolicy,
+    RetryingModel, StreamLimits, WindowSource,
 };
 use foldline_session_model::Tokens;
 use foldline_session_model::model_call::{Api, ModelProfile, ModelRef, ReasoningEffort};
@@ -41,7 +41,17 @@ pub(crate) enum Purpose {
 pub(crate) struct Setup {
     settings: Settings,
     model: ModelChoice,
+    chosen: Chosen,
     cwd: PathBuf,
+}
+
+/// Who chose the one that summarises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Chosen {
+    /// A flag or a setting.
+    Somebody,
+    /// Nobody.
+    ByDefault,
 }
 
 impl Setup {
@@ -59,18 +69,27 @@ impl Setup {
             .map(str::trim)
             .filter(|name| !name.is_empty());
         let model = match named {
-            Some(name) => ModelChoice::from_str(name).map_err(|_| {
+            Some(name) => Some(ModelChoice::from_str(name).map_err(|_| {
                 usage(format!("{name:?} is no model"))
                     .hint("name it as provider/model (`foldline models` lists some), or use `extractive`")
-            })?,
+            })?),
             None => {
                 let own = settings.compaction.model.clone();
                 own.filter(|_| purpose == Purpose::Compaction)
                     .or_else(|| settings.model.clone())
-                    .unwrap_or(ModelChoice::Extractive)
             }
         };
-        let mut setup = Self { settings, model, cwd };
+        let chosen = if named.is_some() || settings.compaction.model.is_some() {
+            Chosen::Somebody
+        } else {
+            Chosen::ByDefault
+        };
+        let mut setup = Self {
+            settings,
+            model: model.unwrap_or(ModelChoice::Extractive),
+            chosen,
+            cwd,
+        };
         setup.lay(flags);
         Ok(setup)
     }
@@ -123,11 +142,43 @@ impl Setup {
         &self.cwd
     }
 
-    /// Who plans.
+    /// Who writes: a model, or the embedded planner.
     pub(crate) const fn planner(&self) -> Planner {
         match self.model {
             ModelChoice::Extractive => Planner::Extractive,
             ModelChoice::Model(_) => Planner::Model,
+        }
+    }
+
+    /// Who summarises a context. A service stands in for a model where nobody asked to do without one.
+    pub(crate) fn summariser(&self) -> Planner {
+        match self.chosen {
+            Chosen::ByDefault if self.service_address().is_some() => Planner::Model,
+            _ => self.planner(),
+        }
+    }
+
+    /// The address of the service that writes summaries, if the settings name one and allow it.
+    pub(crate) fn service_address(&self) -> Option<&str> {
+        let compaction = &self.settings.compaction.core;
+        let address = compaction.remote_endpoint.as_deref().map(str::trim);
+        address.filter(|address| compaction.remote_enabled && !address.is_empty())
+    }
+
+    /// The service that writes summaries; one that cannot be asked is a warning.
+    fn service(&self) -> Option<Arc<RemoteSummary>> {
+        let address = self.service_address()?;
+        // The transcript goes there: unencrypted only to this machine.
+        let made = Endpoint::new(address, Auth::None, PlainHttp::LoopbackOnly).and_then(RemoteSummary::new);
+        match made {
+            Ok(service) => Some(Arc::new(service)),
+            Err(error) => {
+                output::warning(&format!(
+                    "compaction.remoteEndpoint is left out: {}",
+                    error.message
+                ));
+                None
+            }
         }
     }
 
@@ -210,9 +261,16 @@ impl Setup {
             first_event: self.settings.retry.first_event_timeout(),
             ..StreamLimits::TURN
         };
+        let native = match own.and_then(|provider| provider.native_compaction) {
+            Some(choice) => choice.forms(),
+            // What is at another address may only speak as the provider does.
+            None if own.is_some_and(|provider| provider.base_url.is_some()) => &[],
+            None => known.map_or(&[][..], |provider| &provider.native_compaction),
+        };
         let model = ProviderModel::new(profile, endpoint)
             .map_err(|e| usage(e.message.to_string()))?
-            .with_limits(limits);
+            .with_limits(limits)
+            .with_native_compaction(native);
         Ok((Arc::new(model), place))
     }
 
@@ -233,8 +291,16 @@ impl Setup {
     }
 
     fn models(&self) -> Result<Models, CommandError> {
+        let remote = if self.summariser() == Planner::Model {
+            self.service()
+        } else {
+            None
+        };
         let Some(name) = self.model.model() else {
-            return Ok(Models::default());
+            return Ok(Models {
+                remote,
+                ..Models::default()
+            });
         };
         let (current, place) = self.client(name)?;
         let summariser = match &self.settings.compaction.model {
@@ -260,9 +326,9 @@ impl Setup {
             window_source,
             fallbacks: others(&self.settings.fallback_models),
             summarisers: others(&self.settings.role_models("default")),
+            remote,
             place,
             promotion,
-            ..Models::default()
         })
     }
 

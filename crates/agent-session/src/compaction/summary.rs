@@ -90,20 +90,8 @@ impl Core {
                 None => NotPlanned::Failed("no available model".to_owned()),
             });
         }
-        let input = ground.clone();
-        let extracted = on_thread(move || {
-            with_preparation(&input, |preparation, options| {
-                summary::extractive(preparation, options, &Heuristic)
-            })
-        })
-        .await;
         let rung = if by_model { "fallback" } else { "extractive" };
-        let extracted = match extracted {
-            Ok(Ok(compaction)) => fitting(order, ground, planned(compaction, "extractive".to_owned(), rung)),
-            Ok(Err(error)) => Err(not_planned(error)),
-            Err(nothing) => Err(NotPlanned::Skipped(nothing)),
-        };
-        match extracted {
+        match without_model(order, ground, rung).await {
             // Something smaller than a summary is left: the newest lines only.
             Err(not) => {
                 let cause = goes_down(order, ground, not)?;
@@ -192,6 +180,31 @@ impl Core {
             .map(|request| retrying.complete(request, token.clone()));
         futures::future::try_join_all(calls).await
     }
+}
+
+/// A summary by the embedded planner, that fits where it must.
+pub(super) async fn without_model(
+    order: &Order,
+    ground: &Ground,
+    rung: &'static str,
+) -> Result<Planned, NotPlanned> {
+    let input = ground.clone();
+    let extracted = on_thread(move || {
+        with_preparation(&input, |preparation, options| {
+            summary::extractive(preparation, options, &Heuristic)
+        })
+    })
+    .await;
+    match extracted {
+        Ok(Ok(compaction)) => fitting(order, ground, planned(compaction, "extractive".to_owned(), rung)),
+        Ok(Err(error)) => Err(not_planned(error)),
+        Err(nothing) => Err(NotPlanned::Skipped(nothing)),
+    }
+}
+
+/// Whether there is something to summarise.
+pub(super) fn is_due(ground: &Ground) -> bool {
+    with_preparation(ground, |_, _| ()).is_ok()
 }
 
 /// Prepares and plans; the same again gives the same, so that nothing is held while a model thinks.

@@ -16,6 +16,12 @@ macro_rules! answers {
 }
 
 answers! {
+    /// To `session_before_switch`.
+    BeforeSwitchAnswer {
+        /// Whether the session is kept.
+        cancel: bool,
+    }
+
     /// To `input`.
     InputAnswer {
         /// What becomes of the text.

@@ -13,10 +13,10 @@ use serde::de::DeserializeOwned;
 use super::process::{Finished, Program, minimal_environment};
 use super::{
     AgentEndEvent, AgentSettledEvent, AgentStartAnswer, BeforeAgentStartEvent, BeforeCompactAnswer,
-    BeforeCompactEvent, BeforeTreeAnswer, BeforeTreeEvent, CompactingAnswer, CompactingEvent, ContextAnswer,
-    ContextEvent, HookContext, HookError, HookEvent, Hooks, InputAnswer, InputEvent, SessionCompactEvent,
-    SessionShutdownEvent, SessionStartEvent, SessionSwitchEvent, SessionTreeEvent, ToolCallAnswer,
-    ToolCallEvent, ToolResultAnswer, ToolResultEvent,
+    BeforeCompactEvent, BeforeSwitchAnswer, BeforeSwitchEvent, BeforeTreeAnswer, BeforeTreeEvent,
+    CompactingAnswer, CompactingEvent, ContextAnswer, ContextEvent, HookContext, HookError, HookEvent, Hooks,
+    InputAnswer, InputEvent, SessionCompactEvent, SessionShutdownEvent, SessionStartEvent,
+    SessionSwitchEvent, SessionTreeEvent, ToolCallAnswer, ToolCallEvent, ToolResultAnswer, ToolResultEvent,
 };
 use crate::settings::{HookSettings, Settings};
 
@@ -134,6 +134,14 @@ impl Hooks for CommandHook {
 
     async fn session_start(&self, event: &SessionStartEvent<'_>, cx: &HookContext) -> Result<(), HookError> {
         self.tell(HookEvent::SessionStart, event, cx).await
+    }
+
+    async fn session_before_switch(
+        &self,
+        event: &BeforeSwitchEvent<'_>,
+        cx: &HookContext,
+    ) -> Result<BeforeSwitchAnswer, HookError> {
+        self.answer(HookEvent::SessionBeforeSwitch, event, cx).await
     }
 
     async fn session_switch(

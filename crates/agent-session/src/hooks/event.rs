@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub enum HookEvent {
     /// A session begins to be used.
     SessionStart,
+    /// Another session is about to take the place of this one.
+    SessionBeforeSwitch,
     /// Another session took the place of the one before.
     SessionSwitch,
     /// The session is left.
@@ -46,8 +48,9 @@ pub enum HookEvent {
 
 impl HookEvent {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::SessionStart,
+        Self::SessionBeforeSwitch,
         Self::SessionSwitch,
         Self::SessionShutdown,
         Self::Input,
@@ -68,6 +71,7 @@ impl HookEvent {
     pub const fn name(self) -> &'static str {
         match self {
             Self::SessionStart => "session_start",
+            Self::SessionBeforeSwitch => "session_before_switch",
             Self::SessionSwitch => "session_switch",
             Self::SessionShutdown => "session_shutdown",
             Self::Input => "input",

@@ -29,6 +29,15 @@ payloads! {
         previous_session_file: Option<&'e Path>,
     }
 
+    /// `session_before_switch`.
+    BeforeSwitchEvent<'e> {
+        /// `new`, `resume` or `fork`.
+        reason: &'e str,
+        /// The session after it, if it is there already.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        target_session_file: Option<&'e Path>,
+    }
+
     /// `session_switch`.
     SessionSwitchEvent<'e> {
         /// `new`, `resume` or `fork`; a handoff is `new`.

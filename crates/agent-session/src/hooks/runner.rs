@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use super::{
     AgentEndEvent, AgentSettledEvent, BeforeAgentStartEvent, BeforeCompactAnswer, BeforeCompactEvent,
-    BeforeTreeAnswer, BeforeTreeEvent, CompactingAnswer, CompactingEvent, ContextEvent, HookContext,
-    HookError, HookEvent, HookMessage, Hooks, InputAction, InputEvent, SessionCompactEvent,
+    BeforeSwitchEvent, BeforeTreeAnswer, BeforeTreeEvent, CompactingAnswer, CompactingEvent, ContextEvent,
+    HookContext, HookError, HookEvent, HookMessage, Hooks, InputAction, InputEvent, SessionCompactEvent,
     SessionShutdownEvent, SessionStartEvent, SessionSwitchEvent, SessionTreeEvent, ToolCallEvent,
     ToolResultAnswer, ToolResultEvent,
 };
@@ -50,6 +50,15 @@ pub enum ToolVerdict {
         /// Why.
         reason: String,
     },
+}
+
+/// Whether another session takes the place of this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SwitchVerdict {
+    /// It does.
+    Switch,
+    /// It does not.
+    Keep,
 }
 
 /// What becomes of what the user typed.
@@ -160,6 +169,29 @@ impl HookRunner {
                 error: error.to_string(),
             });
         }
+    }
+
+    /// Before another session takes the place of this one: whether it may. The first cancel ends the questions.
+    pub async fn session_before_switch<'e>(
+        &self,
+        cx: &HookContext,
+        event: impl FnOnce() -> BeforeSwitchEvent<'e> + Send,
+    ) -> SwitchVerdict {
+        const EVENT: HookEvent = HookEvent::SessionBeforeSwitch;
+        if !self.wants(EVENT) {
+            return SwitchVerdict::Switch;
+        }
+        let event = event();
+        for hook in self.wanting(EVENT) {
+            let own = cx.for_one_hook();
+            let asked = hook.session_before_switch(&event, &own);
+            match self.ask(&**hook, EVENT, cx, &own, asked).await {
+                Ok(answer) if answer.cancel => return SwitchVerdict::Keep,
+                Ok(_) | Err(NoAnswer::Failed(_)) => {}
+                Err(NoAnswer::Cancelled) => return SwitchVerdict::Keep,
+            }
+        }
+        SwitchVerdict::Switch
     }
 
     /// Before a compaction: the last answer that says anything counts, the first cancel ends the questions. Once the

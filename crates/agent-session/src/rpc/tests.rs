@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{COMMANDS, Command, Lane, Request, StreamingBehavior, schema};
+use foldline_compaction_core::decide::Reason;
+
+use super::{COMMANDS, Command, Lane, Request, StreamingBehavior, event_lines, schema};
+use crate::event::{CompactionAction, CompactionEnd, CompactionStart, Event, OperationOutcome};
 
 fn parsed(line: &Value) -> Result<Command, String> {
     Request::parse(line.to_string().as_bytes()).command
@@ -89,4 +92,40 @@ fn only_what_steers_overtakes() {
             "resume_queued_messages"
         ]
     );
+}
+
+#[test]
+fn automatic_compactions_are_told_under_their_older_name_too() {
+    let start = |reason| {
+        Event::CompactionStart(CompactionStart {
+            reason,
+            action: CompactionAction::ContextFull,
+            mid_turn: true,
+        })
+    };
+    let end = |reason| {
+        let end = CompactionEnd::new(reason, CompactionAction::ContextFull, OperationOutcome::Failed);
+        Event::CompactionEnd(Box::new(end))
+    };
+    let rows = [
+        (start(Reason::Threshold), Some("auto_compaction_start")),
+        (end(Reason::Overflow), Some("auto_compaction_end")),
+        (end(Reason::Idle), Some("auto_compaction_end")),
+        (start(Reason::Manual), None),
+        (end(Reason::Manual), None),
+        (Event::AgentStart, None),
+    ];
+    for (event, alias) in rows {
+        let lines: Vec<Value> = event_lines(&event)
+            .iter()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(lines.len(), 1 + usize::from(alias.is_some()), "{event:?}");
+        if let Some(alias) = alias {
+            let (mut first, second) = (lines[0].clone(), &lines[1]);
+            assert_eq!(second["type"], alias);
+            first["type"] = json!(alias);
+            assert_eq!(&first, second, "nothing else differs");
+        }
+    }
 }

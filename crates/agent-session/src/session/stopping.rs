@@ -11,8 +11,10 @@ impl AgentSession {
         self.shared.abort();
     }
 
-    /// Cancels the compaction in progress, and nothing else. Says whether there was one.
+    /// Cancels the compaction in progress and what is prepared beside the agent, and nothing else. Says whether there was
+    /// one.
     pub fn abort_compaction(&self) -> bool {
+        let ahead = self.shared.stop_ahead();
         if let Some(current) = &*self.shared.current()
             && current.kind == OperationKind::Compact
         {
@@ -20,7 +22,7 @@ impl AgentSession {
             current.cancel.cancel();
             return true;
         }
-        self.shared.stop(Part::Compaction) || self.shared.stop(Part::Handoff)
+        self.shared.stop(Part::Compaction) || self.shared.stop(Part::Handoff) || ahead
     }
 
     /// Ends the wait before a retry; the retry does not happen. Says whether there was one.

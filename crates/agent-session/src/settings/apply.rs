@@ -3,9 +3,12 @@
 use foldline_compaction_core::verbatim::Parameters;
 use foldline_pruning::Staleness as Stale;
 use foldline_session_model::Tokens;
+use foldline_session_model::model_call::ReasoningEffort;
 
 use super::{InterruptMode, ModelChoice, QueueMode, Settings};
-use crate::core::{Interrupt, LineSettings, PlannerChoice, SessionSettings};
+use crate::core::{
+    BranchQuestion, HandoffCopy, Interrupt, LineSettings, MidTurn, PlannerChoice, SessionSettings, SoftLine,
+};
 
 impl From<&Settings> for SessionSettings {
     /// Everything that settings say about how a session behaves. Models, hooks and tools are the host's to make.
@@ -28,6 +31,10 @@ impl From<&Settings> for SessionSettings {
                     .filter(|query| !query.trim().is_empty()),
             },
             branch_reserve: settings.branch_summary.reserve_tokens,
+            branch_question: match &settings.branch_summary {
+                branch if branch.enabled && !branch.skip_prompt => BranchQuestion::Ask,
+                _ => BranchQuestion::Never,
+            },
             retry: settings.retry.turn_policy(),
             pruning,
             steering: settings.steering_mode.into(),
@@ -41,6 +48,26 @@ impl From<&Settings> for SessionSettings {
                 _ => PlannerChoice::Models,
             },
             handoff_prompt_extension: (!extension.is_empty()).then(|| extension.to_owned()),
+            handoff_copy: if settings.compaction.handoff_save_to_disk {
+                HandoffCopy::Artifact
+            } else {
+                HandoffCopy::None
+            },
+            background: Some(&settings.compaction.background)
+                .filter(|background| background.enabled)
+                .map(|background| SoftLine::percent(background.soft_percent)),
+            mid_turn: if settings.compaction.mid_turn_enabled {
+                MidTurn::On
+            } else {
+                MidTurn::Off
+            },
+            summary_reasoning: settings.compaction.thinking_level.unwrap_or_else(|| {
+                // As hard as the model that works, but nobody waits for more than that.
+                match settings.thinking_level.unwrap_or(ReasoningEffort::Unset) {
+                    ReasoningEffort::Max => ReasoningEffort::High,
+                    level => level,
+                }
+            }),
             ..Self::default()
         }
     }

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 
 use foldline_compaction_core::decide::Reason;
 use foldline_llm_client::testing::{Asked, Script, ScriptedModel};
-use foldline_session_model::model_call::{ErrorClass, LlmRequest, OtherCause, ToolChoice};
+use foldline_session_model::model_call::{ErrorClass, LlmRequest, ModelProfile, OtherCause, ToolChoice};
 
 use super::*;
 use crate::SessionOptions;
@@ -31,13 +31,16 @@ use crate::run::RunReport;
 use crate::testing::{name, profile, slow_summary};
 use crate::work::{Goal, GoalMode, Todo, TodoStatus, WorkState, Workflow};
 
+mod ahead;
 mod continuation;
+mod dead_settings;
 mod field_sizes;
 mod field_turns;
 mod guards;
 mod handoff;
 mod length;
 mod midrun;
+mod native;
 mod queue;
 mod requests;
 mod retry;
@@ -86,18 +89,19 @@ impl Play {
     }
 
     fn model(self, name: &str, window: u64) -> Arc<ScriptedModel> {
+        Arc::new(self.scripted(profile(name, window)))
+    }
+
+    fn scripted(self, profile: ModelProfile) -> ScriptedModel {
         let play = Mutex::new(self);
-        Arc::new(ScriptedModel::answering(
-            profile(name, window),
-            move |request, _| {
-                let mut play = play.lock().unwrap();
-                match kind(request) {
-                    Kind::Turn => play.turns.pop_front().unwrap_or_else(|| too_many("turn")),
-                    Kind::Handoff => play.handoffs.pop_front().unwrap_or_else(|| too_many("handoff")),
-                    Kind::Summary => play.summaries.pop_front().unwrap_or_else(summary),
-                }
-            },
-        ))
+        ScriptedModel::answering(profile, move |request, _| {
+            let mut play = play.lock().unwrap();
+            match kind(request) {
+                Kind::Turn => play.turns.pop_front().unwrap_or_else(|| too_many("turn")),
+                Kind::Handoff => play.handoffs.pop_front().unwrap_or_else(|| too_many("handoff")),
+                Kind::Summary => play.summaries.pop_front().unwrap_or_else(summary),
+            }
+        })
     }
 
     fn rig(self) -> Rig {

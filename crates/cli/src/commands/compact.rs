@@ -103,12 +103,18 @@ pub(crate) fn run(args: &args::Compact, format: Format) -> Result<Status, Comman
 /// The strategy: a flag's, or that of the settings, which depends on who plans.
 fn strategy(args: &args::Compact, setup: &Setup) -> Strategy {
     use foldline_compaction_core::settings::Strategy as Configured;
-    args.strategy.unwrap_or_else(
-        || match setup.settings().compaction.core.strategy.manual(setup.planner()) {
+    args.strategy.unwrap_or_else(|| {
+        match setup
+            .settings()
+            .compaction
+            .core
+            .strategy
+            .manual(setup.summariser())
+        {
             Configured::VerbatimLines => Strategy::VerbatimLines,
             _ => Strategy::ContextFull,
-        },
-    )
+        }
+    })
 }
 
 impl Work<'_> {

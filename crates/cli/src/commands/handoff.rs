@@ -70,6 +70,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, CommandError> {
         focus: args.instructions.clone(),
         planner: Some(setup.planner()),
         output,
+        ..HandoffOptions::default()
     };
     let progress = Progress::start("Writing the handoff");
     let done: Result<(HandoffDocument, Option<PathBuf>), SessionError> = if only_document {

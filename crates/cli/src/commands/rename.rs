@@ -1,13 +1,14 @@
 //! `foldline rename`: gives a session a title, or takes it away.
 
-use foldline_session_model::EntryDraft;
 use foldline_session_store::DiskStore;
 use serde::Serialize;
 
-use crate::commit;
+use crate::door::{Door, session_error};
 use crate::error::{CommandError, ErrorKind, Status};
 use crate::output::{self, BOLD, Format, GOOD};
+use crate::progress::Progress;
 use crate::session::{Damage, Session};
+use crate::setup::Setup;
 
 /// Titles are lines of listings.
 const LONGEST: usize = 200;
@@ -45,8 +46,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, CommandError> {
     }
     let store = DiskStore::new();
     let session = Session::open(&store, &args.session, Damage::Warn)?;
-    let log = &session.log;
-    let old_title = log.name().as_str().map(str::to_owned);
+    let old_title = session.log.name().as_str().map(str::to_owned);
     let mut document = Document {
         outcome: "skipped",
         title: (!title.is_empty()).then(|| title.to_owned()),
@@ -55,10 +55,18 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, CommandError> {
         backup_path: None,
     };
     if document.title != document.old_title {
-        let (entry, backup) = commit::append(&session, &store, &EntryDraft::session_info(title))?;
+        let door = Door::of(session, Setup::without_model()?.options_without_models())?;
+        let progress = Progress::start("Renaming the session");
+        let renamed = if title.is_empty() {
+            door.run(&progress, door.session.clear_name())
+        } else {
+            door.run(&progress, door.session.set_name(title))
+        };
+        drop(progress);
+        let renamed = renamed.map_err(|e| session_error(&e))?;
         document.outcome = "committed";
-        document.entry_id = Some(entry.to_string());
-        document.backup_path = backup.map(|path| path.display().to_string());
+        document.entry_id = Some(renamed.entry_id.to_string());
+        document.backup_path = renamed.backup_path.map(|path| path.display().to_string());
     }
     output::result(format, &document, || match (document.outcome, &document.title) {
         ("committed", Some(title)) => format!("{GOOD}Renamed{GOOD:#} to {BOLD}{title}{BOLD:#}\n"),

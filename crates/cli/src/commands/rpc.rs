@@ -4,11 +4,11 @@ mod answers;
 mod lanes;
 mod work;
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use foldline_agent_session::AgentSession;
 use foldline_agent_session::tools::Selection;
+use foldline_agent_session::{AgentSession, IdleWatch};
 
 use crate::error::{CommandError, ErrorKind, Status};
 use crate::host::{self, Reach};
@@ -47,9 +47,24 @@ struct Host {
     /// How often a client cancelled.
     aborts: AtomicU64,
     auto_compaction: AtomicBool,
+    /// Compacts the session when nobody uses it.
+    idle: Mutex<Option<IdleWatch>>,
 }
 
 impl Host {
+    /// Makes a session the current one.
+    fn go_on_with(&self, session: AgentSession) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = session;
+        self.switches.fetch_add(1, Ordering::SeqCst);
+        self.watch_idle();
+    }
+
+    /// Keeps an eye on the current session while nobody uses it.
+    fn watch_idle(&self) {
+        let watch = self.session().watch_idle(|| true);
+        *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
+    }
+
     fn session(&self) -> AgentSession {
         self.current
             .lock()
@@ -68,6 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<Status, CommandError> {
         current: Mutex::new(session),
         switches: AtomicU64::new(0),
         aborts: AtomicU64::new(0),
+        idle: Mutex::new(None),
     });
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

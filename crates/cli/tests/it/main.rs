@@ -24,6 +24,7 @@ mod rpc;
 mod run;
 mod serve;
 mod server;
+mod services;
 mod support;
 mod titles;
 mod tree;

@@ -279,7 +279,7 @@ fn provider(answer: mpsc::Receiver<&'static str>) -> (String, mpsc::Receiver<Str
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            asked.send(server::read(&stream)).ok();
+            asked.send(server::read(&stream).1).ok();
             let Ok(text) = answer.recv() else { return };
             stream.write_all(text.as_bytes()).unwrap();
         }

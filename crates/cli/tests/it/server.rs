@@ -23,12 +23,28 @@ pub(crate) enum Script {
     Call(&'static str, &'static str),
     /// An error.
     Status(u16, &'static str),
+    /// A JSON document.
+    Json(u16, String),
+    /// A streamed reply of one text, as Responses writes it.
+    Responses(String),
     /// The request is taken, and never answered.
     Silence,
 }
 
 impl Server {
     pub(crate) fn start(scripts: Vec<Script>) -> Self {
+        Self::answering(move |number, _| scripts.get(number).or(scripts.last()).unwrap().clone())
+    }
+
+    /// A server that answers by the path of the request.
+    pub(crate) fn by_path(routes: Vec<(&'static str, Script)>) -> Self {
+        Self::answering(move |_, path| {
+            let known = routes.iter().find(|(route, _)| *route == path);
+            known.map_or(Script::Status(404, "{}"), |(_, script)| script.clone())
+        })
+    }
+
+    fn answering(script: impl Fn(usize, &str) -> Script + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let bodies = Arc::new(Mutex::new(Vec::new()));
@@ -37,10 +53,10 @@ impl Server {
         std::thread::spawn(move || {
             let mut kept = Vec::new();
             for (i, stream) in listener.incoming().enumerate() {
-                let script = scripts.get(i).or(scripts.last()).unwrap().clone();
                 let stream = stream.unwrap();
                 kept.push(stream.try_clone().unwrap());
-                let body = read(&stream);
+                let (path, body) = read(&stream);
+                let script = script(i, &path);
                 // A test that saw the request may expect its answer.
                 seen.lock().unwrap().push(body);
                 answer(stream, &script);
@@ -67,9 +83,12 @@ impl Server {
     }
 }
 
-/// The body of the request that comes in.
-pub(crate) fn read(stream: &TcpStream) -> String {
+/// The path and the body of the request that comes in.
+pub(crate) fn read(stream: &TcpStream) -> (String, String) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut first = String::new();
+    reader.read_line(&mut first).unwrap();
+    let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
     let mut length = 0;
     loop {
         let mut line = String::new();
@@ -83,7 +102,7 @@ pub(crate) fn read(stream: &TcpStream) -> String {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
-    String::from_utf8(body).unwrap()
+    (path, String::from_utf8(body).unwrap())
 }
 
 fn answer(mut stream: TcpStream, script: &Script) {
@@ -116,6 +135,25 @@ fn answer(mut stream: TcpStream, script: &Script) {
                 events.map(|e| format!("data: {e}\n\n")).concat(),
             )
         }
+        Script::Responses(text) => {
+            let text = serde_json::to_string(text).unwrap();
+            let events = [
+                r#"{"type":"response.created","response":{"id":"r","model":"m"}}"#.to_owned(),
+                r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"m1"}}"#
+                    .to_owned(),
+                format!(r#"{{"type":"response.output_text.delta","output_index":0,"delta":{text}}}"#),
+                format!(
+                    r#"{{"type":"response.output_item.done","output_index":0,"item":{{"type":"message","id":"m1","content":[{{"type":"output_text","text":{text}}}]}}}}"#
+                ),
+                r#"{"type":"response.completed","response":{"id":"r","status":"completed","usage":{"input_tokens":900,"output_tokens":20}}}"#.to_owned(),
+            ];
+            (
+                200,
+                "text/event-stream",
+                events.map(|e| format!("data: {e}\n\n")).concat(),
+            )
+        }
+        Script::Json(status, body) => (*status, "application/json", body.clone()),
         Script::Silence => return,
         Script::Status(status, body) => (*status, "application/json", (*body).to_owned()),
     };

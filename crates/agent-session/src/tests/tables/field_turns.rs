@@ -320,6 +320,7 @@ async fn fb_132_a_handoff_without_a_document_fails_and_says_why() {
                 outcome,
                 new_session,
                 error_message,
+                ..
             } => Some((*outcome, new_session.clone(), error_message.clone())),
             _ => None,
         })

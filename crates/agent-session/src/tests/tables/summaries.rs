@@ -22,7 +22,7 @@ use crate::hooks::{
 use crate::testing::SUMMARY;
 
 /// What a hook does with a planned compaction.
-enum Before {
+pub(super) enum Before {
     Forbids,
     Makes(&'static str),
     /// Keeps an entry first that is nowhere.
@@ -331,7 +331,9 @@ async fn fb_033_bookkeeping_after_a_compaction_is_nothing_to_compact() {
     assert_summarised(&by_hand(&rig).await, Reason::Manual);
 }
 
-fn service(answers: impl IntoIterator<Item = Replay>) -> (Arc<ReplayTransport>, Arc<RemoteSummary>) {
+pub(super) fn service(
+    answers: impl IntoIterator<Item = Replay>,
+) -> (Arc<ReplayTransport>, Arc<RemoteSummary>) {
     let transport = Arc::new(ReplayTransport::new(answers));
     let endpoint = Endpoint::new("http://127.0.0.1:9/summary", Auth::None, PlainHttp::LoopbackOnly).unwrap();
     let remote = RemoteSummary::with_transport(endpoint, Arc::clone(&transport) as _);

@@ -3,6 +3,7 @@
 use foldline_compaction_core::accounting::{ContextSize, Limits, RatioUse, correction_ratio};
 use foldline_compaction_core::file_ops::ToolTable;
 use foldline_compaction_core::prompts::Prompts;
+use foldline_compaction_core::settings::Planner;
 use foldline_compaction_core::summary::{
     self, CommitOptions, JobOptions, PrepareOptions, SummaryJob, Window,
 };
@@ -17,6 +18,7 @@ use foldline_session_model::tokens::Heuristic;
 use foldline_session_model::tree::Leaf;
 
 use super::{Asked, Document, Work, elapsed, skipped};
+use crate::args::Strategy;
 use crate::error::{CommandError, ErrorKind, Status};
 use crate::model::RequestPreview;
 use crate::output::{self, grouped};
@@ -118,7 +120,7 @@ fn summary(
         Ok(preparation) => preparation,
         Err(nothing) => return Ok(skipped(document, &nothing.to_string(), work.started, work.format)),
     };
-    document.rung = Some(if profile.is_some() {
+    document.rung = Some(if work.setup.summariser() == Planner::Model {
         "planned"
     } else {
         "extractive"
@@ -171,6 +173,14 @@ fn tell(work: &Work<'_>, mut document: Document, mut text: String, profile: Opti
     document.tokens_after = document.tokens_before;
     document.elapsed_ms = elapsed(work.started);
     output::result(work.format, &document, || {
+        if matches!(work.strategy, Strategy::ContextFull)
+            && work.setup.summariser() == Planner::Model
+            && let Some(address) = work.setup.service_address()
+        {
+            text.push_str(&format!("  the service at {address} would be asked first\n"));
+        } else if profile.is_none() {
+            text.push_str("No model would be called.\n");
+        }
         text.push_str(&requests_text(&document.requests, profile));
         text
     });
@@ -186,8 +196,6 @@ fn first_kept(document: &Document) -> String {
 
 /// The requests of a dry run for people.
 fn requests_text(requests: &[RequestPreview], profile: Option<&ModelProfile>) -> String {
-    match profile {
-        None => "No model would be called.\n".to_owned(),
-        Some(profile) => requests.iter().map(|request| request.text(profile)).collect(),
-    }
+    let texts = profile.map(|profile| requests.iter().map(|request| request.text(profile)).collect());
+    texts.unwrap_or_default()
 }

@@ -108,7 +108,7 @@ fn wanted(work: &Work<'_>, document: &Document) -> CompactOptions {
             Strategy::VerbatimLines => CompactionAction::VerbatimLines,
             Strategy::ContextFull => CompactionAction::ContextFull,
         }),
-        planner: Some(work.setup.planner()),
+        planner: Some(work.setup.summariser()),
         backup: match args.output {
             Some(_) => BackupChoice::None,
             None => BackupChoice::Before,

@@ -48,9 +48,13 @@ pub(super) fn tree(log: &SessionLog) -> Data {
                 }
                 out.push_str("{\"entry\":");
                 out.push_str(raw(log, ix)?.get());
-                if let Some(label) = labels.of(ix) {
+                if let Some(label) = labels.set_at(ix) {
                     out.push_str(",\"label\":");
-                    out.push_str(data(&label)?.get());
+                    out.push_str(data(&label.label)?.get());
+                    if let Ok(set_by) = log.entry(label.set_by) {
+                        out.push_str(",\"labelTimestamp\":");
+                        out.push_str(data(&set_by.timestamp)?.get());
+                    }
                 }
                 out.push_str(",\"children\":[");
                 steps.push(Step::Close);

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 use foldline_agent_session::event::Event;
-use foldline_agent_session::rpc::{Command, Lane, Request, Response};
+use foldline_agent_session::rpc::{self, Command, Lane, Request, Response};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -64,6 +64,20 @@ pub(super) async fn serve(host: &Arc<Host>) -> Status {
         switches: 0,
         is_deaf: false,
     };
+    host.watch_idle();
+    host.session().tell_startup().await;
+    let status = carry_out(host, &mut lines, &mut finished, &mut lanes).await;
+    host.session().tell_quit().await;
+    lanes.drain();
+    status
+}
+
+async fn carry_out(
+    host: &Arc<Host>,
+    lines: &mut UnboundedReceiver<Vec<u8>>,
+    finished: &mut UnboundedReceiver<Finished>,
+    lanes: &mut Lanes,
+) -> Status {
     let mut interrupt = std::pin::pin!(tokio::signal::ctrl_c());
     let mut is_open = true;
     while !lanes.is_deaf {
@@ -187,8 +201,8 @@ impl Lanes {
     }
 
     fn write_event(&mut self, event: &Event) {
-        if let Ok(text) = serde_json::to_string(event) {
-            self.write(&text);
+        for line in rpc::event_lines(event) {
+            self.write(&line);
         }
     }
 

@@ -1,15 +1,17 @@
 //! What each command does.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use foldline_agent_session::event::{CompactionAction, CompactionEnd, OperationOutcome};
+use foldline_agent_session::hooks::SwitchVerdict;
 use foldline_agent_session::rpc::{self, Command, CompactParameters, NavigateTreeOptions};
 use foldline_agent_session::settings::QueueMode;
 use foldline_agent_session::{
     AgentSession, BranchSummaryChoice, CompactOptions, HandoffOptions, NavigateOptions, Prompt, SessionState,
+    Switch,
 };
 use foldline_compaction_core::settings::Strategy;
 use foldline_compaction_core::verbatim::{self, ParameterLayer, Parameters};
@@ -218,14 +220,18 @@ impl Host {
             Command::Clone => self.fork(&session, None).await,
             Command::NewSession { parent_session } => {
                 quiet(&session).await;
-                self.switch(move |host| {
+                let open = move |host: &Self| {
                     let options = host.setup.options()?;
                     host::create(&host.setup, options, host.tools.as_ref(), parent_session)
-                })
+                };
+                self.switch(&session, Switch::New, None, open).await
             }
             Command::SwitchSession { session_path } => {
                 quiet(&session).await;
-                self.switch(move |host| host.reopen(Path::new(&session_path)))
+                let path = PathBuf::from(session_path);
+                let target = path.clone();
+                let open = move |host: &Self| host.reopen(&path);
+                self.switch(&session, Switch::Resume, Some(&target), open).await
             }
             _ => Err("this command is not known here".to_owned()),
         }
@@ -329,6 +335,12 @@ impl Host {
     /// Goes on in a new session: before a message of the user, whose text comes back, or where this one stands.
     async fn fork(&self, session: &AgentSession, before: Option<String>) -> Answer {
         quiet(session).await;
+        if session.may_switch(Switch::Fork, None).await == SwitchVerdict::Keep {
+            return some(&Switched {
+                text: None,
+                cancelled: true,
+            });
+        }
         let source = session.path();
         let (path, text) = read(session, move |log| {
             let (leaf, text) = match before {
@@ -343,7 +355,8 @@ impl Host {
             Ok((forked.path, text))
         })
         .await?;
-        self.switch_to(move |host| host.reopen(&path))?;
+        self.switch_to(session, Switch::Fork, move |host| host.reopen(&path))
+            .await?;
         some(&Switched {
             text,
             cancelled: false,
@@ -357,24 +370,33 @@ impl Host {
         host::over(&self.setup, session, self.setup.options()?, self.tools.as_ref())
     }
 
-    fn switch(&self, open: impl FnOnce(&Self) -> Result<AgentSession, CommandError>) -> Answer {
-        self.switch_to(open)?;
+    /// Goes on with another session, if no hook keeps this one.
+    async fn switch(
+        &self,
+        session: &AgentSession,
+        how: Switch,
+        target: Option<&Path>,
+        open: impl FnOnce(&Self) -> Result<AgentSession, CommandError>,
+    ) -> Answer {
+        let cancelled = session.may_switch(how, target).await == SwitchVerdict::Keep;
+        if !cancelled {
+            self.switch_to(session, how, open).await?;
+        }
         some(&Switched {
             text: None,
-            cancelled: false,
+            cancelled,
         })
     }
 
-    fn switch_to(
+    async fn switch_to(
         &self,
+        session: &AgentSession,
+        how: Switch,
         open: impl FnOnce(&Self) -> Result<AgentSession, CommandError>,
     ) -> Result<(), String> {
         let opened = tokio::task::block_in_place(|| open(self)).map_err(|e| e.to_string())?;
-        *self
-            .current
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner) = opened;
-        self.switches.fetch_add(1, Ordering::SeqCst);
+        self.go_on_with(opened.clone());
+        session.tell_switched(&opened, how).await;
         Ok(())
     }
 }

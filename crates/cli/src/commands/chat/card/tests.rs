@@ -35,6 +35,8 @@ fn result(planner: &str, rung: &'static str) -> CompactionResult {
         short_summary: None,
         planner: planner.to_owned(),
         rung,
+        native: None,
+        prepared: None,
         fallback_reasons: Vec::new(),
         elapsed_ms: 2_100,
         backup_path: None,
