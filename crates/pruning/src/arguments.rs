@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::policy::Policy;
 use crate::rewrite::{MovedContent, Rewrite, RewriteError, RewrittenEntry, Stamp, edit_message};
-use crate::staleness::{Calls, Members, PathId, Paths, calls, is_edit_tool, path_groups, proven_groups};
+use crate::staleness::{Calls, Members, PathId, Paths, is_edit_tool, path_groups, proven_groups};
 use crate::text::units;
 use crate::turn_fence::first_fenced;
 use crate::view::View;
@@ -143,7 +143,7 @@ struct History<'v> {
 
 impl<'v> History<'v> {
     fn of(view: &View<'v>, paths: &mut Paths<'v>) -> Self {
-        let calls: Calls<'v> = calls(view);
+        let calls = Calls::of(view);
         let mut history = Self {
             latest: FxHashMap::default(),
             failed: FxHashSet::default(),
@@ -152,7 +152,7 @@ impl<'v> History<'v> {
             let Message::ToolResult(result) = item.message else {
                 continue;
             };
-            let Some(call) = calls.get(&*result.tool_call_id).copied() else {
+            let Some(call) = calls.get(&result.tool_call_id) else {
                 continue;
             };
             if !is_edit_tool(&call.name) {

@@ -26,19 +26,20 @@ const ERROR_UNITS: usize = 240;
 #[cfg(test)]
 fn digest(result: &ToolResult<'_>, path: Option<&str>) -> Option<String> {
     let mut out = String::new();
-    write_digest(&mut out, result, path, &mut Members::default());
+    let kind = Kind::of(&result.tool_name);
+    write_digest(&mut out, result, kind, path, &mut Members::default());
     (!out.is_empty()).then_some(out)
 }
 
-/// Appends the digest of a result; nothing if its notice tells the size only. `path` is the one that its call names,
-/// `details` is room for the details of the result.
+/// Appends the digest of a result; nothing if its notice tells the size only. `kind` is that of its tool,
+/// `path` the one that its call names, `details` is room for the details of the result.
 pub(crate) fn write_digest<'r>(
     out: &mut String,
     result: &'r ToolResult<'r>,
+    kind: Kind,
     path: Option<&str>,
     details: &mut Members<'r>,
 ) {
-    let kind = Kind::of(&result.tool_name);
     if kind == Kind::Other && !result.is_error {
         return;
     }
@@ -103,15 +104,16 @@ pub(crate) fn joined_text<'c>(content: &'c Content<'_>) -> Cow<'c, str> {
     }
 }
 
+/// What kind of output a tool gives, by its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Bash,
     Search,
     Other,
 }
 
 impl Kind {
-    fn of(tool: &str) -> Self {
+    pub(crate) fn of(tool: &str) -> Self {
         if tool.eq_ignore_ascii_case("bash") {
             Self::Bash
         } else if tool.eq_ignore_ascii_case("search") || tool.eq_ignore_ascii_case("grep") {

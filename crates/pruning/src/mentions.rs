@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::policy::Policy;
 use crate::rewrite::{MovedContent, Rewrite, RewriteError, RewrittenEntry, edit_message};
-use crate::staleness::{Calls, Members, PathId, Paths, calls, is_whole_file, split_selector, was_truncated};
+use crate::staleness::{Calls, Members, PathId, Paths, is_whole_file, split_selector, was_truncated};
 use crate::turn_fence::first_fenced;
 use crate::view::{Masking, View};
 
@@ -43,7 +43,7 @@ pub struct PrunedMention {
 /// of a part of the file and one that was cut short show nothing. Of the policy, only the turn fence counts.
 pub fn plan_mentions(view: &View<'_>, policy: &Policy, counter: &dyn TokenCounter) -> MentionPlan {
     let fence = first_fenced(view, policy.protect_recent_turns);
-    let calls = calls(view);
+    let calls = Calls::of(view);
     let mut paths = Paths::new(view.cwd);
     // Newest first: what is in here is shown later. The files of one mention do not supersede each other.
     let mut shown: FxHashSet<PathId> = FxHashSet::default();
@@ -128,14 +128,14 @@ impl MentionPlan {
 
 /// The file that a result shows whole.
 fn read_whole(result: &ToolResult<'_>, calls: &Calls<'_>, paths: &mut Paths<'_>) -> Option<PathId> {
-    let call = calls.get(&*result.tool_call_id)?;
+    let call = calls.get(&result.tool_call_id)?;
     if result.is_error || call.name != "read" {
         return None;
     }
     let arguments = Members::of(call.arguments.as_deref());
     let details = Members::of(result.details.as_deref());
     let path = arguments.path()?;
-    let (base, selector) = split_selector(&path);
+    let (base, selector) = split_selector(path);
     if !is_whole_file(&selector, &arguments) || was_truncated(&details) {
         return None;
     }

@@ -3,23 +3,25 @@
 //! One pass forward collects the calls, one pass backward decides. Every text is measured once, and the text of a
 //! candidate is scanned once for its digest.
 
+mod answers;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use foldline_session_model::message::{Message, ToolCall, ToolResult};
+use foldline_session_model::message::{Message, ToolResult};
 use foldline_session_model::tokens::TokenCounter;
 use foldline_session_model::{EntryIx, Tokens};
-use rustc_hash::{FxBuildHasher, FxHashSet};
-use serde_json::value::RawValue;
 
 use crate::digest::{joined_text, write_digest};
 use crate::notice::{SCHEME, notice, write_entry_reference, write_notice};
 use crate::policy::{Digests, Originals, Policy, Staleness};
-use crate::staleness::{self, Calls, Members, Stale, Tracker};
+use crate::staleness::{Calls, Members, Stale, Tracker};
 use crate::text::units;
 use crate::turn_fence::first_fenced;
 use crate::view::{Item, Masking, View};
+
+use answers::{Answer, Answers, TOGETHER, Tool, answers, fetch_answers};
 
 /// What a prune would do. Nothing is changed yet.
 #[must_use]
@@ -114,14 +116,14 @@ pub struct ToolTotal {
 /// The results of a view that a later one makes worthless, by their position, whatever a policy would do about them.
 /// A view may leave messages out: what is not there makes nothing stale.
 pub fn stale(view: &View<'_>) -> Vec<(usize, Why)> {
-    let calls = staleness::calls(view);
+    let calls = Calls::of(view);
     let mut tracker = Tracker::new(view.cwd);
     let mut found = Vec::new();
     for (position, item) in view.items.iter().enumerate().rev() {
         let Message::ToolResult(result) = item.message else {
             continue;
         };
-        let Some(call) = calls.get(&*result.tool_call_id).copied() else {
+        let Some(call) = calls.get(&result.tool_call_id) else {
             continue;
         };
         let arguments = Members::of(call.arguments.as_deref());
@@ -143,27 +145,25 @@ pub fn plan(view: &View<'_>, policy: &Policy, originals: Originals, counter: &dy
     let mut arguments = Members::default();
     let mut newer = Tokens::ZERO;
     let mut replacements = Vec::new();
-    let mut answers = answers(view, policy);
-    for together in answers.rchunks_mut(TOGETHER) {
-        // What a result and its call consist of is far apart in memory: this way it is waited for together.
-        for answer in &mut *together {
-            answer.look_up(policy);
-        }
+    let Answers { list, tools } = answers(view, policy);
+    for together in list.rchunks(TOGETHER) {
+        fetch_answers(together);
         for &Answer {
             position,
-            item,
             result,
             call,
-            is_protected,
-            written,
+            tool,
         } in together.iter().rev()
         {
+            let (Some(item), Some(tool)) = (view.items.get(position), tools.get(tool as usize)) else {
+                continue;
+            };
             // Whatever becomes of a result, it fills the window. Beyond it only the size of what may go is of interest.
             let is_protected_by_age = newer < policy.protect_tokens;
             let measured = is_protected_by_age.then(|| counter.message(item.message));
             newer += measured.unwrap_or(Tokens::ZERO);
 
-            arguments.read(written);
+            arguments.read(call.and_then(|call| call.arguments.as_deref()));
             let stale = match policy.staleness {
                 Staleness::Track => call.and_then(|call| tracker.observe(call, &arguments, result)),
                 Staleness::Ignore => None,
@@ -171,13 +171,14 @@ pub fn plan(view: &View<'_>, policy: &Policy, originals: Originals, counter: &dy
             if position >= fence || is_pruned(item, result) || (is_protected_by_age && stale.is_none()) {
                 continue;
             }
-            if is_protected && !(stale.is_some() && policy.gives_up_when_stale(&result.tool_name)) {
+            if tool.is_protected && !(stale.is_some() && tool.yields_stale) {
                 continue;
             }
             let candidate = Candidate {
                 position,
                 item,
                 result,
+                tool,
                 tokens: measured.unwrap_or_else(|| counter.message(item.message)),
                 stale,
             };
@@ -190,47 +191,6 @@ pub fn plan(view: &View<'_>, policy: &Policy, originals: Originals, counter: &dy
         policy.minimum_savings,
         originals,
     )
-}
-
-/// Answers that are looked at one after another.
-const TOGETHER: usize = 64;
-
-/// The results with their calls, if the policy asks about calls. Of calls with the same id the last one counts.
-fn answers<'v>(view: &'v View<'v>, policy: &Policy) -> Vec<Answer<'v>> {
-    let of_interest = policy.staleness == Staleness::Track || policy.digests == Digests::ErrorFirst;
-    let half = view.items.len() / 2;
-    let mut calls = Calls::with_capacity_and_hasher(if of_interest { half } else { 0 }, FxBuildHasher);
-    let mut answers = Vec::with_capacity(half);
-    // Nearly always a call stands before its result, and no other has its id: then one pass is enough.
-    let mut is_in_order = true;
-    for (position, item) in view.items.iter().enumerate() {
-        match item.message {
-            Message::Assistant(message) if of_interest => {
-                for call in message.content.tool_calls() {
-                    is_in_order &= calls.insert(&call.id, call).is_none();
-                }
-            }
-            Message::ToolResult(result) => {
-                let call = calls.get(&*result.tool_call_id).copied();
-                is_in_order &= call.is_some();
-                answers.push(Answer {
-                    position,
-                    item,
-                    result,
-                    call,
-                    is_protected: false,
-                    written: None,
-                });
-            }
-            _ => {}
-        }
-    }
-    if !is_in_order {
-        for answer in &mut answers {
-            answer.call = calls.get(&*answer.result.tool_call_id).copied();
-        }
-    }
-    answers
 }
 
 impl Plan {
@@ -304,31 +264,12 @@ fn decide(replacements: Vec<Replacement>, texts: String, minimum: Tokens, origin
     }
 }
 
-/// A result with its call.
-struct Answer<'v> {
-    position: usize,
-    item: &'v Item<'v>,
-    result: &'v ToolResult<'v>,
-    call: Option<&'v ToolCall<'v>>,
-    /// Whether the policy protects the tool. This and the next are looked up right before they are needed.
-    is_protected: bool,
-    /// The arguments of the call, if they are an object.
-    written: Option<&'v RawValue>,
-}
-
-impl Answer<'_> {
-    fn look_up(&mut self, policy: &Policy) {
-        self.is_protected = policy.protects(&self.result.tool_name);
-        let arguments = self.call.and_then(|call| call.arguments.as_deref());
-        self.written = arguments.filter(|raw| raw.get().starts_with('{'));
-    }
-}
-
 /// A result that may go if its notice is worth it.
 struct Candidate<'c, 'v> {
     position: usize,
     item: &'c Item<'v>,
     result: &'v ToolResult<'v>,
+    tool: &'c Tool,
     tokens: Tokens,
     stale: Option<Stale>,
 }
@@ -362,7 +303,7 @@ impl<'v> Candidate<'_, 'v> {
             entry: drafts.keep_id(self.item.id),
             source: self.item.source,
             position: self.position,
-            tool: drafts.tool(&self.result.tool_name),
+            tool: Arc::clone(&self.tool.name),
             tokens: self.tokens,
             saved,
             why: match self.stale {
@@ -373,7 +314,7 @@ impl<'v> Candidate<'_, 'v> {
     }
 }
 
-/// What candidates share: where notices are written to be measured, and the names of tools, of which there are few.
+/// What candidates share: where notices are written to be measured.
 struct Drafts<'v> {
     originals: Originals,
     /// The texts of the replacements, and behind them the digest of the last candidate.
@@ -382,7 +323,6 @@ struct Drafts<'v> {
     reference: String,
     notice: String,
     details: Members<'v>,
-    tools: FxHashSet<Arc<str>>,
 }
 
 impl<'v> Drafts<'v> {
@@ -398,7 +338,6 @@ impl<'v> Drafts<'v> {
             reference,
             notice: String::new(),
             details: Members::default(),
-            tools: FxHashSet::default(),
         }
     }
 
@@ -407,11 +346,11 @@ impl<'v> Drafts<'v> {
         self.texts.truncate(self.kept);
         self.notice.clear();
         if digests == Digests::ErrorFirst {
-            let path = arguments.path();
             write_digest(
                 &mut self.texts,
                 candidate.result,
-                path.as_deref(),
+                candidate.tool.kind,
+                arguments.path().map(|path| &**path),
                 &mut self.details,
             );
         }
@@ -447,15 +386,6 @@ impl<'v> Drafts<'v> {
     fn into_texts(mut self) -> String {
         self.texts.truncate(self.kept);
         self.texts
-    }
-
-    fn tool(&mut self, name: &str) -> Arc<str> {
-        if let Some(known) = self.tools.get(name) {
-            return Arc::clone(known);
-        }
-        let name: Arc<str> = name.into();
-        self.tools.insert(Arc::clone(&name));
-        name
     }
 }
 

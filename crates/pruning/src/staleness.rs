@@ -3,6 +3,7 @@
 //! Results are looked at newest first. Each is asked about before its own facts are added, so that only strictly later
 //! ones count. It does not matter what becomes of the later one.
 
+mod calls;
 mod command;
 mod members;
 mod mutations;
@@ -11,11 +12,10 @@ mod range_cover;
 mod selector;
 mod target_key;
 
-use foldline_session_model::message::{Message, ToolCall, ToolResult};
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use foldline_session_model::message::{ToolCall, ToolResult};
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::view::View;
-
+pub(crate) use calls::Calls;
 pub(crate) use members::Members;
 pub(crate) use mutations::{is_edit_tool, path_groups, proven_groups};
 pub(crate) use path::{PathId, Paths};
@@ -34,21 +34,6 @@ pub(crate) enum Stale {
     FileChanged,
     /// A later read shows all of its lines and more.
     Covered,
-}
-
-/// The calls of a view by id. The last definition of an id wins.
-pub(crate) type Calls<'v> = FxHashMap<&'v str, &'v ToolCall<'v>>;
-
-pub(crate) fn calls<'v>(view: &View<'v>) -> Calls<'v> {
-    let mut calls = Calls::with_capacity_and_hasher(view.items.len() / 2, FxBuildHasher);
-    for item in &view.items {
-        if let Message::Assistant(message) = item.message {
-            for call in message.content.tool_calls() {
-                calls.insert(&call.id, call);
-            }
-        }
-    }
-    calls
 }
 
 /// What the results that were seen so far, the newest, say about older ones.
@@ -110,7 +95,7 @@ impl<'v> Tracker<'v> {
 
     fn observe_read(&mut self, arguments: &Members<'v>, details: &Members<'v>) -> Option<Stale> {
         let path = arguments.path()?;
-        let (base, selector) = selector::split(&path);
+        let (base, selector) = selector::split(path);
         let base = self.paths.id(base);
         let resolved = details
             .text("resolvedPath")
@@ -122,12 +107,14 @@ impl<'v> Tracker<'v> {
         }
         if let Some(range) = selector::lines(&selector, arguments) {
             let cover = self.covers.entry(base).or_default();
-            if cover.contains_strictly(range) {
-                stale = stale.or(Some(Stale::Covered));
-            }
             // A tool that cut its answer short has not shown all of the range.
-            if !was_truncated(details) {
-                cover.insert(range);
+            let is_inside = if was_truncated(details) {
+                cover.contains_strictly(range)
+            } else {
+                cover.insert(range)
+            };
+            if is_inside {
+                stale = stale.or(Some(Stale::Covered));
             }
         }
         stale

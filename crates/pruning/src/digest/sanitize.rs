@@ -40,11 +40,14 @@ fn is_control(c: char) -> bool {
 /// Whether a byte can belong to a control character that is removed. In blocks, without an early exit inside of one,
 /// so that the compiler can look at many bytes at once.
 fn may_hold_control(bytes: &[u8]) -> bool {
-    let suspicious =
-        |b: u8| u8::from(b < 0x20 && b != b'\t' && b != b'\n') | u8::from(b == 0x7F) | u8::from(b == 0xC2);
+    // Compared as signed numbers, control characters and whatever is not ASCII are the smaller ones: one comparison
+    // of the widest kind, and most text is ASCII.
+    let is_rare = |b: u8| (b.cast_signed() < 0x20 && b != b'\t' && b != b'\n') || b == 0x7F;
+    let is_control = |b: u8| (b < 0x20 && b != b'\t' && b != b'\n') || b == 0x7F || b == 0xC2;
+    let any = |block: &[u8], is: fn(u8) -> bool| block.iter().fold(false, |found, &b| found | is(b));
     bytes
         .chunks(BLOCK)
-        .any(|block| block.iter().fold(0, |found, &b| found | suspicious(b)) != 0)
+        .any(|block| any(block, is_rare) && any(block, is_control))
 }
 
 /// What follows an escape sequence of which ESC was read.

@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Members<'a> {
     members: Vec<Member<'a>>,
-    /// The member that names a path.
-    path: Option<(&'static str, &'a RawValue)>,
+    /// The member that names a path, and the path if it is text. Asked for again and again, so it is read once.
+    path: Option<(&'static str, Option<Cow<'a, str>>)>,
 }
 
 /// The spellings of a path, by rank.
@@ -31,10 +31,10 @@ impl<'a> Members<'a> {
             }
             None => self.members.clear(),
         }
-        // Asked for again and again, so it is looked up once.
-        self.path = PATHS
-            .into_iter()
-            .find_map(|key| self.get(key).map(|raw| (key, raw)));
+        self.path = PATHS.into_iter().find_map(|key| {
+            let raw = self.get(key)?;
+            Some((key, json::text(raw).filter(|path| !path.is_empty())))
+        });
     }
 
     /// The value; `null` counts as absent.
@@ -65,13 +65,12 @@ impl<'a> Members<'a> {
     }
 
     /// The path that a call names: the first of three spellings that is there, if it is text.
-    pub(crate) fn path(&self) -> Option<Cow<'a, str>> {
-        let (_, raw) = self.path_member()?;
-        json::text(raw).filter(|path| !path.is_empty())
+    pub(crate) fn path(&self) -> Option<&Cow<'a, str>> {
+        self.path.as_ref()?.1.as_ref()
     }
 
-    /// The spelling that names the path, with its value.
-    pub(crate) fn path_member(&self) -> Option<(&'static str, &'a RawValue)> {
-        self.path
+    /// The spelling that names the path.
+    pub(crate) fn path_member(&self) -> Option<&'static str> {
+        self.path.as_ref().map(|(member, _)| *member)
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn is_edit_tool(name: &str) -> bool {
 /// The files that a call names: its path, or the files of the patch in `input`.
 pub(crate) fn path_groups<'v>(arguments: &Members<'v>, paths: &mut Paths<'v>) -> Vec<Group<'v>> {
     if let Some(path) = arguments.path() {
-        return vec![Group::one(path, paths)];
+        return vec![Group::one(path.clone(), paths)];
     }
     let Some(patch) = arguments.text("input") else {
         return Vec::new();
@@ -81,7 +81,7 @@ pub(crate) fn add_proven<'v>(
     match arguments.path() {
         Some(path) if is_plain => {
             if !is_error {
-                changed.insert(paths.id(&path));
+                changed.insert(paths.id(path));
             }
         }
         _ => {

@@ -16,14 +16,16 @@ impl RangeCover {
             .is_some_and(|(s, e)| *e >= end && (*s, *e) != (start, end))
     }
 
-    pub(super) fn insert(&mut self, (start, end): (u64, u64)) {
-        if self.0.range(..=start).next_back().is_some_and(|(_, e)| *e >= end) {
-            return;
+    /// Adds a range. Whether one of the others holds all of it and more.
+    pub(super) fn insert(&mut self, (start, end): (u64, u64)) -> bool {
+        if let Some((&s, &e)) = self.0.range(..=start).next_back().filter(|(_, e)| **e >= end) {
+            return (s, e) != (start, end);
         }
         while let Some((&inner, _)) = self.0.range(start..).next().filter(|(_, e)| **e <= end) {
             self.0.remove(&inner);
         }
         self.0.insert(start, end);
+        false
     }
 }
 
@@ -42,7 +44,7 @@ mod tests {
                 let range = (start, start + len);
                 let expected = all.iter().any(|r| r.0 <= range.0 && r.1 >= range.1 && *r != range);
                 prop_assert_eq!(cover.contains_strictly(range), expected);
-                cover.insert(range);
+                prop_assert_eq!(cover.insert(range), expected);
                 all.push(range);
             }
         }

@@ -110,17 +110,17 @@ impl<'v, 'a> Question<'v, 'a> {
         room: &'a mut Vec<Member<'v>>,
     ) -> Option<Self> {
         let tool = &*call.name;
-        if let (Some((member, _)), Some(path)) = (arguments.path_member(), arguments.path()) {
+        if let (Some(member), Some(path)) = (arguments.path_member(), arguments.path()) {
             let mut is_range = false;
             let target = if tool == "read" {
-                let (base, mut selector) = selector::split(&path);
+                let (base, mut selector) = selector::split(path);
                 if let Some((first, last)) = selector::lines(&selector, arguments) {
                     is_range = true;
                     selector = Selector::Lines(first, last);
                 }
                 Target::Path(paths.id(base), selector)
             } else {
-                Target::Path(paths.id(&path), Selector::None)
+                Target::Path(paths.id(path), Selector::None)
             };
             let rest = rest(arguments, room, |name, value| {
                 name == member

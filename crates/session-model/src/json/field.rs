@@ -123,8 +123,9 @@ impl<'de> Field<'de> for Cow<'de, str> {
     }
 
     fn lenient(raw: &'de RawValue) -> Option<Self> {
-        if !raw.get().starts_with('"') {
-            return None;
+        let quoted = raw.get().strip_prefix('"')?;
+        if let Some(text) = quoted.strip_suffix('"').filter(|text| !text.contains('\\')) {
+            return Some(Cow::Borrowed(text));
         }
         Self::strict(&mut serde_json::Deserializer::from_str(raw.get())).ok()
     }

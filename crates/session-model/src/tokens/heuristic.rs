@@ -21,6 +21,10 @@ impl Count {
     /// Counts by blocks, so that the compiler can use wide instructions: what a character costs follows from its
     /// first byte, except for the few first bytes whose range holds characters of both kinds.
     fn add(&mut self, text: &str) {
+        if text.is_ascii() {
+            self.other += text.len() as u64;
+            return;
+        }
         let bytes = text.as_bytes();
         let mut characters = 0_u64;
         let dense_before = self.dense;
