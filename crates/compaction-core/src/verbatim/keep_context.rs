@@ -79,7 +79,20 @@ fn is_script_space(c: char) -> bool {
 }
 
 /// Whether a line of a text can be a tag at all; for nearly all of them a glance at the last bytes tells.
+#[inline]
 pub(super) fn may_be_tag(text: &str, line: Range<usize>) -> bool {
+    let byte = |back: usize| text.as_bytes().get(line.end.checked_sub(back)?);
+    if let (Some(&last), Some(&before)) = (byte(1), byte(2)) {
+        // The last one that is no blank; of an empty line one above it, which is no harm: then no tag is missed.
+        let seen = if last <= b' ' { before } else { last };
+        if seen > b' ' && seen.is_ascii() && seen != b'>' {
+            return false;
+        }
+    }
+    ends_as_tag(text, line)
+}
+
+fn ends_as_tag(text: &str, line: Range<usize>) -> bool {
     let mut bytes = text.as_bytes().get(line.clone()).unwrap_or_default();
     // Many lines end with a blank. Only where another script's blanks may stand have characters to be looked at.
     while let [rest @ .., b'\0'..=b' '] = bytes {

@@ -297,6 +297,13 @@ impl<'t> Region<'t> {
             .unwrap_or_default()
     }
 
+    /// The byte that a line begins with, its newline included; 0 behind the text.
+    pub(crate) fn first_byte_at(&self, index: usize) -> u8 {
+        let start = self.starts.get(index).map(|&start| start as usize);
+        let byte = start.and_then(|start| self.text.as_bytes().get(start));
+        byte.copied().unwrap_or_default()
+    }
+
     /// How long the lines at these positions are, each with a newline. The text itself is not looked at.
     pub(crate) fn byte_len(&self, lines: Range<usize>) -> usize {
         match (self.starts.get(lines.start), self.starts.get(lines.end)) {
