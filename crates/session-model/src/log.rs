@@ -17,6 +17,7 @@ mod text;
 mod validate;
 
 use std::borrow::Cow;
+use std::hint::black_box;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
@@ -334,6 +335,21 @@ impl SessionLog {
         let mut patched: Vec<EntryIx> = self.patched.keys().map(|ix| EntryIx(*ix)).collect();
         patched.sort_unstable();
         patched.into_iter()
+    }
+
+    /// Reads the heads of some entries, the last of them `ix`. They stand far apart in a large file: one who walks from
+    /// each to its parent would wait for every line, this way the waits overlap.
+    pub(crate) fn fetch_heads(&self, ix: EntryIx, entries: usize) {
+        let end = ix.index().saturating_add(1).min(self.heads.len());
+        let heads = self
+            .heads
+            .get(end.saturating_sub(entries)..end)
+            .unwrap_or_default();
+        black_box(
+            heads
+                .iter()
+                .fold(0, |all, head| all ^ head.ends_of_texts(self.line_of(head))),
+        );
     }
 
     fn head(&self, ix: EntryIx) -> Option<&EntryHead> {

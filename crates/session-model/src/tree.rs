@@ -15,6 +15,9 @@ pub use labels::{LabelOf, Labels};
 pub use name::SessionName;
 pub use plan::Append;
 
+/// Heads that are read ahead on the way to the root.
+const HEADS_TOGETHER: usize = 32;
+
 /// Which entry a reader stands on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Leaf {
@@ -65,6 +68,9 @@ impl SessionLog {
             }
             if met.as_mut().is_some_and(|met| !met.insert(ix)) {
                 break;
+            }
+            if path.len() % HEADS_TOGETHER == 0 {
+                self.fetch_heads(ix, HEADS_TOGETHER);
             }
             path.push(ix);
             at = match self.parent(ix) {

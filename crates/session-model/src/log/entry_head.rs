@@ -156,6 +156,15 @@ impl EntryHead {
         }
     }
 
+    /// Bytes of the line from where the id and the parent's id end, for one who only wants them to be near.
+    pub(crate) fn ends_of_texts(&self, line: &[u8]) -> u8 {
+        let Texts::InLine { id, parent, .. } = self.texts else {
+            return 0;
+        };
+        let byte = |text: Near| line.get(text.range().end).copied().unwrap_or_default();
+        byte(id) ^ byte(parent)
+    }
+
     /// The timestamp; empty if there is none.
     pub(crate) fn timestamp<'t>(&self, line: &'t [u8], apart: &'t Apart) -> &'t str {
         match self.texts {
