@@ -108,7 +108,7 @@ impl SessionWriter {
     }
 
     /// Removes what a failed write left after the stamp; remembers it if that fails too.
-    fn take_back(&mut self, bytes: &[u8]) {
+    pub(super) fn take_back(&mut self, bytes: &[u8]) {
         let most = self.stamp.len + bytes.len() as u64;
         let cut = match self.log.stat() {
             Ok(stat) if stat.len == self.stamp.len => Ok(()),
