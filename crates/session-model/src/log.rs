@@ -31,8 +31,8 @@ pub use append::AppendError;
 pub use damage::{Damage, DamageKind};
 pub(crate) use entry_head::{Apart, EntryHead, Near};
 pub use header::{Header, Version};
-pub use scan::Trust;
 pub(crate) use scan::lines;
+pub use scan::{Trust, records};
 
 use index::IdIndex;
 

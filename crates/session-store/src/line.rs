@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 /// The two fields of a record that matter for appending.
 #[derive(Debug, Deserialize)]
@@ -57,32 +56,7 @@ pub(crate) fn is_object(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     line.first() == Some(&b'{')
         && std::str::from_utf8(line).is_ok()
-        && serde_json::from_slice::<IgnoredAny>(line).is_ok()
-}
-
-/// Where each of the whole objects at the start of a line ends, in order: one for a sound line, several
-/// for lines that were glued, none for damage.
-pub(crate) fn object_ends(line: &[u8]) -> Vec<usize> {
-    let mut ends = Vec::new();
-    let mut from = 0;
-    while let Some(rest) = line.get(from..) {
-        let skipped = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-        let Some(object) = rest.get(skipped..).filter(|object| object.first() == Some(&b'{')) else {
-            break;
-        };
-        let mut stream = serde_json::Deserializer::from_slice(object).into_iter::<IgnoredAny>();
-        let Some(Ok(_)) = stream.next() else { break };
-        let end = from + skipped + stream.byte_offset();
-        if line
-            .get(from..end)
-            .is_none_or(|bytes| std::str::from_utf8(bytes).is_err())
-        {
-            break;
-        }
-        ends.push(end);
-        from = end;
-    }
-    ends
+        && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok()
 }
 
 #[cfg(test)]
@@ -118,21 +92,5 @@ mod tests {
         let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(50_000), "]".repeat(50_000));
         assert!(is_object(deep.as_bytes()));
         assert!(is_object(br#"{"lone":"\ud800"}"#));
-    }
-
-    #[test]
-    fn ends_of_glued_objects() {
-        let cases: [(&[u8], &[usize]); 7] = [
-            (br#"{"a":1}"#, &[7]),
-            (br#"{"a":1} "#, &[7]),
-            (br#"{"a":1}{"b":"}"}"#, &[7, 16]),
-            (br#"{"a":1}{"b":"#, &[7]),
-            (b"{\"a\"", &[]),
-            (b"\0\0\0", &[]),
-            (b"12", &[]),
-        ];
-        for (line, ends) in cases {
-            assert_eq!(object_ends(line), ends, "{}", String::from_utf8_lossy(line));
-        }
     }
 }

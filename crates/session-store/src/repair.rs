@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use foldline_session_model::log::{Damage, DamageKind, LoadError, SessionLog, Trust};
+use foldline_session_model::log::{self, Damage, DamageKind, LoadError, SessionLog, Trust, Version};
+use serde::de::IgnoredAny;
 
 use crate::append::{Changed, SessionWriter};
-use crate::line;
 use crate::read::Snapshot;
 use crate::rewrite::RewriteError;
 use crate::torn;
@@ -38,85 +38,108 @@ pub struct Repaired {
     pub quarantined: usize,
 }
 
-/// Plans a repair from the bytes alone, so that each line is one JSON object: glued objects get a line each,
-/// text that is not UTF-8 is decoded with replacement characters (its original goes to the quarantine), blank
-/// lines and a byte order mark go, the rest is damage.
+/// Plans a repair from the bytes alone, so that each line is one JSON object: each object that a reader finds on a
+/// line gets a line of its own, one that is not UTF-8 is decoded with replacement characters (its original goes to
+/// the quarantine), blank lines and a byte order mark go, the rest is damage.
 ///
 /// What records mean is not looked at; see [`plan_session_repair`].
 pub fn plan_repair(bytes: &[u8]) -> Vec<RepairStep> {
-    let mut steps = Vec::new();
-    let mut start = if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
-    while let Some(rest) = bytes.get(start..).filter(|rest| !rest.is_empty()) {
-        let len = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-        plan_line(rest.get(..len).unwrap_or_default(), start, &mut steps);
-        start += len + 1;
-    }
-    steps
+    plan(bytes, &Meaning::default())
 }
 
 /// Plans a repair of a session: [`plan_repair`], and records go to the quarantine that are whole but have no place
-/// in a session: a second header, a patch of nothing, an object that is no entry, what stands before the header.
-/// Entries stay as they are, those with a missing parent or a used id too: readers have a rule for each.
+/// in a session: a second header, a patch of nothing, an object that is no entry.
+/// Entries stay as they are, those with a missing parent or a used id too: readers have a rule for each. In a file of
+/// version 1, where a record is named by how many values stand before it, no whole value leaves its place.
 ///
 /// # Errors
 /// The bytes are no session; nothing should be done to them.
 pub fn plan_session_repair(bytes: &[u8]) -> Result<Vec<RepairStep>, LoadError> {
     let log = SessionLog::load(bytes, Trust::Validated)?;
-    let misplaced = |damage: &&Damage| {
-        use DamageKind::{BeforeHeader, IdlePatch, NotAnEntry, SecondHeader};
-        matches!(damage.kind, SecondHeader | IdlePatch | NotAnEntry | BeforeHeader)
-    };
-    let lines: BTreeSet<usize> = log
-        .damage()
-        .iter()
-        .filter(misplaced)
-        .filter_map(|damage| usize::try_from(damage.offset.get()).ok())
-        .collect();
-    let mut steps = plan_repair(bytes);
-    for step in &mut steps {
-        let RepairStep::Keep(range) = step else { continue };
-        let line = bytes
-            .get(..range.start)
-            .and_then(|before| memchr::memrchr(b'\n', before))
-            .map_or(0, |at| at + 1);
-        let end = bytes
-            .get(range.end..)
-            .and_then(|after| memchr::memchr(b'\n', after));
-        let end = end.map_or(bytes.len(), |len| range.end + len);
-        // Of records that share a line, the report does not say which one it means.
-        let alone = |outside: Range<usize>| !bytes.get(outside).unwrap_or_default().contains(&b'{');
-        if lines.contains(&line) && alone(line..range.start) && alone(range.end..end) {
-            *step = RepairStep::Quarantine(range.clone());
-        }
+    if log.header().version == Version::Known(1) {
+        let meaning = Meaning {
+            values: Values::Counted,
+            ..Meaning::default()
+        };
+        return Ok(plan(bytes, &meaning));
     }
-    Ok(steps)
+    let misplaced = |damage: &&Damage| {
+        use DamageKind::{IdlePatch, NotAnEntry, SecondHeader};
+        matches!(damage.kind, SecondHeader | IdlePatch | NotAnEntry)
+    };
+    let damage = log.damage().iter().filter(misplaced);
+    let meaning = Meaning {
+        misplaced: damage
+            .filter_map(|damage| usize::try_from(damage.offset.get()).ok())
+            .collect(),
+        ..Meaning::default()
+    };
+    Ok(plan(bytes, &meaning))
 }
 
-fn plan_line(text: &[u8], start: usize, steps: &mut Vec<RepairStep>) {
-    let blank = |bytes: &[u8]| bytes.trim_ascii().is_empty();
-    if blank(text) {
-        return;
+/// What is known of a file beyond its bytes.
+#[derive(Debug, Default)]
+struct Meaning {
+    /// Where the records begin that have no place in the session.
+    misplaced: BTreeSet<usize>,
+    values: Values,
+}
+
+/// Whether a JSON value that is no object may leave the file.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Values {
+    #[default]
+    Idle,
+    /// Records are counted, and such a value counts.
+    Counted,
+}
+
+fn plan(bytes: &[u8], meaning: &Meaning) -> Vec<RepairStep> {
+    let mut steps = Vec::new();
+    let mut start = if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    while let Some(rest) = bytes.get(start..).filter(|rest| !rest.is_empty()) {
+        let len = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        plan_line(bytes, start..start + len, meaning, &mut steps);
+        start += len + 1;
     }
-    let mut from = 0;
-    for end in line::object_ends(text) {
-        let skipped = text
-            .get(from..end)
-            .map_or(0, |object| object.len() - object.trim_ascii_start().len());
-        steps.push(RepairStep::Keep(start + from + skipped..start + end));
-        from = end;
-    }
-    let rest = text.get(from..).unwrap_or_default();
-    if blank(rest) {
-        return;
-    }
-    steps.push(RepairStep::Quarantine(start + from..start + text.len()));
-    if std::str::from_utf8(rest).is_err() {
-        let decoded = String::from_utf8_lossy(rest.trim_ascii())
-            .into_owned()
-            .into_bytes();
-        if line::object_ends(&decoded) == [decoded.len()] {
-            steps.push(RepairStep::Insert(decoded));
+    steps
+}
+
+fn plan_line(bytes: &[u8], line: Range<usize>, meaning: &Meaning, steps: &mut Vec<RepairStep>) {
+    let text = bytes.get(line.clone()).unwrap_or_default();
+    let mut from = line.start;
+    for record in log::records(text) {
+        let record = line.start + record.start..line.start + record.end;
+        quarantine(bytes, from..record.start, steps);
+        from = record.end;
+        let text = bytes.get(record.clone()).unwrap_or_default();
+        if meaning.misplaced.contains(&record.start) {
+            steps.push(RepairStep::Quarantine(record));
+        } else if std::str::from_utf8(text).is_ok() {
+            steps.push(RepairStep::Keep(record));
+        } else {
+            steps.push(RepairStep::Quarantine(record));
+            let decoded = String::from_utf8_lossy(text).into_owned();
+            steps.push(RepairStep::Insert(decoded.into_bytes()));
         }
+    }
+    let counts = || serde_json::from_slice::<IgnoredAny>(text).is_ok();
+    if meaning.values == Values::Counted && from == line.start && counts() {
+        steps.push(RepairStep::Keep(line));
+    } else {
+        quarantine(bytes, from..line.end, steps);
+    }
+}
+
+/// Takes text that belongs to no record out of the file; white space just goes.
+fn quarantine(bytes: &[u8], piece: Range<usize>, steps: &mut Vec<RepairStep>) {
+    if !bytes
+        .get(piece.clone())
+        .unwrap_or_default()
+        .trim_ascii()
+        .is_empty()
+    {
+        steps.push(RepairStep::Quarantine(piece));
     }
 }
 
@@ -219,11 +242,90 @@ mod tests {
         assert!(plan_session_repair(b"#!/bin/sh\n").is_err());
     }
 
+    /// The bytes of the repaired file.
+    fn repaired(bytes: &[u8]) -> Vec<u8> {
+        let steps = plan_session_repair(bytes).unwrap();
+        let lines = steps.iter().filter_map(|step| match step {
+            RepairStep::Keep(range) => Some(&bytes[range.clone()]),
+            RepairStep::Insert(line) => Some(line.as_slice()),
+            RepairStep::Quarantine(_) => None,
+        });
+        lines.flat_map(|line| [line, b"\n"].concat()).collect()
+    }
+
+    /// What readers find: each entry's id and message, and its parent.
+    fn entries(bytes: &[u8]) -> Vec<(String, Option<String>, String)> {
+        let log = SessionLog::load(bytes, Trust::Validated).unwrap();
+        let entry = |ix| {
+            let line = String::from_utf8_lossy(log.raw_line(ix)).into_owned();
+            (log.id(ix).to_owned(), log.parent_id(ix).map(str::to_owned), line)
+        };
+        log.entries().map(entry).collect()
+    }
+
+    #[test]
+    fn every_entry_of_every_fixture_stays() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/sessions");
+        let mut sessions = 0;
+        for file in fs_err::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            let bytes = fs_err::read(&path).unwrap();
+            if SessionLog::load(&*bytes, Trust::Validated).is_ok() {
+                sessions += 1;
+                assert_eq!(entries(&repaired(&bytes)), entries(&bytes), "{}", path.display());
+            }
+        }
+        assert!(sessions > 30, "{sessions}");
+    }
+
+    #[test]
+    fn a_header_beside_other_text_stays() {
+        let entry = r#"{"type":"custom","id":"a","parentId":null,"timestamp":"","customType":"x"}"#;
+        let header =
+            b"{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":\"\",\"cwd\":\"/w\x86\"}";
+        let file = [
+            header,
+            b"],\"timestamp\":1}}\n".as_slice(),
+            entry.as_bytes(),
+            b"\n",
+        ]
+        .concat();
+        let after = repaired(&file);
+        assert_eq!(
+            SessionLog::load(&*after, Trust::Validated).unwrap().header().id,
+            "s"
+        );
+        assert_eq!(entries(&after), entries(&file));
+        assert!(
+            SessionLog::load(&*after, Trust::Validated)
+                .unwrap()
+                .damage()
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn in_version_1_a_value_that_counts_stays_where_it_is() {
+        let header = r#"{"type":"session","version":1,"id":"s","timestamp":"","cwd":"/w"}"#;
+        let message = r#"{"type":"message","timestamp":"","message":{"role":"user","content":"a"}}"#;
+        let compaction =
+            r#"{"type":"compaction","timestamp":"","summary":"s","firstKeptEntryIndex":3,"tokensBefore":1}"#;
+        let file = format!("{header}\n{message}\n7\ntorn{{\n{message}{message}\n{compaction}\n");
+        let after = repaired(file.as_bytes());
+        assert_eq!(entries(&after), entries(file.as_bytes()));
+        assert!(!String::from_utf8(after).unwrap().contains("torn"));
+    }
+
     #[test]
     fn each_kind_of_damage() {
         type Case<'a> = (&'a [u8], &'a [&'a str], &'a [&'a [u8]]);
         let none: &[&[u8]] = &[];
-        let cases: [Case<'_>; 10] = [
+        let behind = r#"{"type":"custom","id":"b","parentId":null,"timestamp":""}"#;
+        let torn = format!("{{\"b\":{{\"c{behind}{behind}\n");
+        let nul = format!("{{\"a\":1}}\0\0{behind}");
+        let cases: [Case<'_>; 12] = [
+            (torn.as_bytes(), &[behind, behind], &[b"{\"b\":{\"c"]),
+            (nul.as_bytes(), &["{\"a\":1}", behind], &[b"\0\0"]),
             (b"", &[], none),
             (b"{\"a\":1}\n{\"b\":2}\n", &["{\"a\":1}", "{\"b\":2}"], none),
             (

@@ -2,8 +2,9 @@
 
 use std::io;
 
+use foldline_session_model::log;
+
 use crate::aligned::AlignedBuf;
-use crate::line;
 use crate::volume::{VolumeFile, read_exact_at};
 
 /// What stands at the end of a log.
@@ -55,7 +56,7 @@ pub(crate) fn inspect(file: &dyn VolumeFile, len: u64) -> io::Result<Tail> {
 }
 
 fn judge(last: &[u8], offset: u64) -> Tail {
-    let keep = line::object_ends(last).last().copied().unwrap_or(0);
+    let keep = log::records(last).last().map_or(0, |record| record.end);
     let fragment = last.get(keep..).unwrap_or_default();
     if keep > 0 && fragment.trim_ascii().is_empty() {
         return Tail::Unended;
@@ -88,5 +89,11 @@ mod tests {
         assert_eq!(judge(b"\0\0", 9), torn(9, b"\0\0", StartsLine::Yes));
         assert_eq!(judge(b"   ", 9), torn(9, b"   ", StartsLine::Yes));
         assert_eq!(judge(br#"{"a":1}{"b"#, 9), torn(16, br#"{"b"#, StartsLine::No));
+        // What a reader finds behind other text is no less a record.
+        let entry = br#"{"type":"message","id":"a","parentId":null,"timestamp":""}"#;
+        for before in [&b"\0\0"[..], b"{\"type\":\"mess", b"garbage"] {
+            assert_eq!(judge(&[before, entry].concat(), 9), Tail::Unended);
+        }
+        assert_eq!(judge(b"{\"a\":\"\xff\"}", 9), Tail::Unended);
     }
 }

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use foldline_session_model::log;
+
 use crate::aligned::AlignedBuf;
 use crate::line::LineHead;
 use crate::volume::{Access, Existing, Volume, VolumeFile, publish, read_exact_at, write_all};
@@ -60,7 +62,7 @@ pub(crate) enum Header {
     Other,
 }
 
-/// Looks for the header: the first line that is an object, after a title slot and after lines that are not
+/// Looks for the header: the first record that a reader finds, after a title slot and after lines that are not
 /// JSON (spec "Session model", 12, cases 6, 14 and 15).
 pub(crate) fn find_header(file: &dyn VolumeFile, len: u64) -> io::Result<Header> {
     let mut buffer = AlignedBuf::new();
@@ -95,13 +97,14 @@ fn judge(front: &[u8], whole_file: bool) -> Option<Header> {
             continue;
         }
         empty = false;
-        let Ok(head) = serde_json::from_slice::<LineHead<'_>>(line) else {
-            continue;
-        };
-        match (head.kind.as_deref(), &head.id) {
-            (Some("session"), Some(_)) => return Some(Header::Found),
-            (Some("title"), _) => {}
-            _ => return Some(Header::Other),
+        for record in log::records(line) {
+            let record = line.get(record).unwrap_or_default();
+            let head = serde_json::from_slice::<LineHead<'_>>(record);
+            match head.as_ref().map(|head| (head.kind.as_deref(), &head.id)) {
+                Ok((Some("session"), Some(_))) => return Some(Header::Found),
+                Ok((Some("title"), _)) => {}
+                _ => return Some(Header::Other),
+            }
         }
     }
     whole_file.then_some(if empty { Header::Empty } else { Header::Other })
@@ -113,7 +116,7 @@ mod tests {
 
     #[test]
     fn the_header_is_found_where_other_writers_put_it() {
-        let cases: [(&str, Option<Header>); 9] = [
+        let cases: [(&str, Option<Header>); 10] = [
             ("", Some(Header::Empty)),
             ("\n \n", Some(Header::Empty)),
             ("{\"type\":\"session\",\"id\":\"s\"}\n", Some(Header::Found)),
@@ -129,6 +132,10 @@ mod tests {
             (
                 "{\"type\":\"message\",\"id\":\"m\"}\n{\"type\":\"session\",\"id\":\"s\"}\n",
                 Some(Header::Other),
+            ),
+            (
+                "{\"type\":\"session\",\"id\":\"s\"}],\"rest\":1}}\n",
+                Some(Header::Found),
             ),
             ("{\"type\":\"session\"}\n", Some(Header::Other)),
             ("only text", Some(Header::Other)),

@@ -26,6 +26,11 @@ fn damage_is_repaired_and_the_original_kept() {
         "damaged-everything.jsonl",
         "damaged-torn-tail.jsonl",
         "damaged-glued-records.jsonl",
+        "damaged-glued-to-torn.jsonl",
+        "damaged-nul-lines.jsonl",
+        "damaged-invalid-utf8.jsonl",
+        "damaged-torn-character.jsonl",
+        "damaged-garbage-before-header.jsonl",
     ] {
         let session = sandbox.fixture(name);
         let before = std::fs::read(sandbox.path(&session)).unwrap();

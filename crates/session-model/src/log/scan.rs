@@ -69,6 +69,13 @@ pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
+/// Where the objects stand that a reader finds on a line, in order: one on a sound line, several on a line of glued
+/// records, also those behind text that is no record. Some may not be UTF-8, or have no place in a session.
+pub fn records(line: &[u8]) -> Vec<Range<usize>> {
+    let line = self::line(line, 0..line.len(), Trust::Validated, IsLast::No);
+    line.found.into_iter().map(|found| found.span).collect()
+}
+
 /// What one line holds.
 pub(crate) struct Line {
     pub(crate) found: Vec<Found>,
@@ -150,16 +157,12 @@ fn object(bytes: &[u8], span: Range<usize>) -> Result<Found, String> {
 /// A line that is not one object: finds the objects in it that are whole.
 fn recover(bytes: &[u8], span: Range<usize>, message: String, is_last: IsLast) -> Line {
     let text = &bytes[span.clone()];
-    if text.contains(&0) {
-        let from = text.iter().rposition(|b| *b == 0).map_or(0, |at| at + 1);
-        let rest = span.start + from..span.end;
-        let found = if rest.is_empty() {
-            None
-        } else {
-            object(bytes, rest).ok()
-        };
+    if let Some(first) = memchr::memchr(0, text) {
+        let last = memchr::memrchr(0, text).map_or(first, |at| at + 1);
+        let mut found = leading_objects(bytes, span.start..span.start + first);
+        found.extend(closing_objects(bytes, span.start + last..span.end));
         return Line {
-            found: found.into_iter().collect(),
+            found,
             damage: Some(DamageKind::NulBytes),
         };
     }
@@ -179,9 +182,7 @@ fn recover(bytes: &[u8], span: Range<usize>, message: String, is_last: IsLast) -
             damage: Some(DamageKind::Glued { records }),
         };
     }
-    if let Some(last) = object_after_tear(bytes, rest) {
-        found.push(last);
-    }
+    found.extend(entries_after_tear(bytes, rest));
     let damage = match (found.is_empty(), is_last) {
         (false, _) => DamageKind::ExtraText,
         (true, IsLast::Unterminated) => DamageKind::TornTail,
@@ -191,6 +192,19 @@ fn recover(bytes: &[u8], span: Range<usize>, message: String, is_last: IsLast) -
         found,
         damage: Some(damage),
     }
+}
+
+/// What can be read at the end of a line behind NUL bytes.
+fn closing_objects(bytes: &[u8], span: Range<usize>) -> Vec<Found> {
+    let span = trimmed(bytes, span);
+    objects_to_the_end(bytes, span.clone()).unwrap_or_else(|| entries_after_tear(bytes, span))
+}
+
+/// The objects that a text consists of; `None` if it holds anything else.
+fn objects_to_the_end(bytes: &[u8], span: Range<usize>) -> Option<Vec<Found>> {
+    let found = leading_objects(bytes, span.clone());
+    let read_to = found.last()?.span.end;
+    trimmed(bytes, read_to..span.end).is_empty().then_some(found)
 }
 
 /// The whole objects that a line begins with.
@@ -225,12 +239,12 @@ fn trimmed(bytes: &[u8], mut span: Range<usize>) -> Range<usize> {
     span
 }
 
-/// The entry at the end of a line whose beginning is a torn record.
+/// The entries at the end of a line whose beginning is a torn record.
 ///
 /// Text inside a string cannot look like this, because its quotes are escaped; an object nested in the torn
 /// record can, so one that stands where a nested value may stand (after a colon, a comma or a bracket) is not
-/// taken. What is taken must be an entry: a type, an id, and a parent that is a string or null.
-fn object_after_tear(bytes: &[u8], span: Range<usize>) -> Option<Found> {
+/// taken. What is taken must begin with an entry: a type, an id, and a parent that is a string or null.
+fn entries_after_tear(bytes: &[u8], span: Range<usize>) -> Vec<Found> {
     let text = &bytes[span.clone()];
     memchr::memmem::find_iter(text, b"{\"type\":\"")
         .filter(|&at| at > 0)
@@ -244,6 +258,41 @@ fn object_after_tear(bytes: &[u8], span: Range<usize>) -> Option<Found> {
             if fast.kind == EntryKind::Unknown {
                 return None;
             }
-            object(bytes, span.start + at..span.end).ok()
+            objects_to_the_end(bytes, span.start + at..span.end)
         })
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::records;
+
+    #[test]
+    fn records_are_found_behind_what_is_none() {
+        let one = r#"{"type":"custom","id":"a","parentId":null,"timestamp":""}"#;
+        let two = r#"{"type":"custom","id":"b","parentId":"a","timestamp":""}"#;
+        let torn = r#"{"type":"message","message":{"content":"x"#;
+        let nested = r#"{"type":"message","message":{"content":["#;
+        let cases: [(String, &[&str]); 13] = [
+            (one.to_owned(), &[one]),
+            (format!(" {one}\r"), &[one]),
+            (format!("{one}{two}"), &[one, two]),
+            (format!("{one} rest"), &[one]),
+            (format!("garbage{one}"), &[one]),
+            (format!("{torn}{one}"), &[one]),
+            (format!("{torn}{one}{two}"), &[one, two]),
+            (format!("{two}{torn}{one}"), &[two, one]),
+            (format!("\0\0{one} {two}"), &[one, two]),
+            (format!("{one}\0\0"), &[one]),
+            (format!("{one}\0\0{torn}{two}"), &[one, two]),
+            // What may be a value within the torn record is none.
+            (format!("{nested}{one}"), &[]),
+            ("7".to_owned(), &[]),
+        ];
+        for (line, expected) in cases {
+            let found = records(line.as_bytes());
+            let found: Vec<&str> = found.into_iter().map(|span| &line[span]).collect();
+            assert_eq!(found, expected, "{line:?}");
+        }
+    }
 }

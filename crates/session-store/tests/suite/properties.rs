@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use foldline_session_model::log::{Damage, DamageKind, SessionLog, Trust};
 use foldline_session_store::{
     AppendError, Durability, Fault, MemoryStore, RepairStep, SessionStore, SessionWriter, plan_repair,
+    plan_session_repair,
 };
 use proptest::prelude::*;
 
@@ -33,6 +35,18 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
         Just(b"\r\n".to_vec()),
         Just(vec![0; 5]),
         Just(b"{\"type\":\"message\",\"id\":\"t\",\"mess".to_vec()),
+        // The beginning of a record, the end of one, a record with a byte that is no text, and no entry.
+        (0..5_usize, 1..80_usize).prop_map(|(number, cut)| {
+            let mut start = entry(number).into_bytes();
+            start.truncate(cut);
+            start
+        }),
+        (0..5_usize, 1..80_usize).prop_map(|(number, cut)| entry(number).into_bytes().split_off(cut)),
+        (0..5_usize).prop_map(|number| {
+            let line = entry(number).into_bytes();
+            [&line[..line.len() - 2], b"\xff\"}"].concat()
+        }),
+        Just(b"{}".to_vec()),
         Just(b"null".to_vec()),
         Just(b"\xef\xbb\xbf".to_vec()),
         proptest::collection::vec(any::<u8>(), 0..12),
@@ -214,6 +228,26 @@ proptest! {
     }
 
     #[test]
+    fn a_repair_keeps_every_entry_that_readers_find(bytes in damaged()) {
+        let session = [HEADER.as_bytes(), &bytes].concat();
+        let Ok(before) = SessionLog::load(&*session, Trust::Validated) else { return Ok(()) };
+        let store = MemoryStore::new();
+        plant(&store, &session);
+        let snapshot = store.read(Path::new(SESSION)).unwrap();
+        let steps = plan_session_repair(&snapshot).unwrap();
+        store_open(&store).repair(&snapshot, &steps, now()).unwrap();
+        let repaired = text(&store);
+        let after = SessionLog::load(&*repaired, Trust::Validated).unwrap();
+        prop_assert_eq!(entries(&after), entries(&before));
+        prop_assert_eq!(after.header(), before.header());
+        let structural = |damage: &Damage| matches!(
+            damage.kind,
+            DamageKind::DuplicateId { .. } | DamageKind::MissingParent { .. } | DamageKind::Cycle { .. }
+        );
+        prop_assert!(after.damage().iter().all(structural), "{:?}", after.damage());
+    }
+
+    #[test]
     fn nothing_acknowledged_is_lost_in_any_order_of_steps(steps in proptest::collection::vec(step(), 0..40)) {
         let mut model = Model::new();
         for step in &steps {
@@ -250,6 +284,15 @@ proptest! {
             if bytes.is_empty() { Vec::new() } else { whole.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect() };
         prop_assert_eq!(found, expected);
     }
+}
+
+/// Ids, parents and lines, in the order of the file.
+fn entries(log: &SessionLog) -> Vec<(String, Option<String>, String)> {
+    let entry = |ix| {
+        let line = String::from_utf8_lossy(log.raw_line(ix)).into_owned();
+        (log.id(ix).to_owned(), log.parent_id(ix).map(str::to_owned), line)
+    };
+    log.entries().map(entry).collect()
 }
 
 fn store_open(store: &MemoryStore) -> SessionWriter {
