@@ -265,11 +265,16 @@ pub(crate) struct List {
 }
 
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "Examples:
+#[command(
+    after_help = "The backups before compactions and those before rewrites (repair, migration, prune --storage rewrite) are counted
+apart. Of a session that is gone, the newest backup of each kind stays: it may be all that is left.
+
+Examples:
   foldline gc --dry-run
-  foldline gc --keep 1")]
+  foldline gc --keep 1"
+)]
 pub(crate) struct Gc {
-    /// How many backups of each session stay.
+    /// How many backups of each kind stay for each session.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) keep: usize,
     /// Remove our backups beside other agents' sessions too.

@@ -414,12 +414,18 @@ fn number_of(name: &str) -> Option<u64> {
     }
 }
 
-/// Whether a name is one that artifacts have.
+/// Whether a name is one that artifacts have: `<id>.<tool>.log`, or the claim of a number.
 pub(crate) fn is_artifact_name(name: &str) -> bool {
-    let has_extension = Path::new(name)
-        .extension()
-        .is_some_and(|extension| extension == "log");
-    number_of(name).is_some() && (name.starts_with(CLAIM) || has_extension)
+    if name.starts_with(CLAIM) {
+        return number_of(name).is_some();
+    }
+    let mut parts = name.split('.');
+    let is_number = |part: &str| part.parse::<u64>().is_ok_and(|id| id.to_string() == part);
+    let is_tool = |part: &str| !part.is_empty() && tool_name(part) == part;
+    parts.next().is_some_and(is_number)
+        && parts.next().is_some_and(is_tool)
+        && parts.next() == Some("log")
+        && parts.next().is_none()
 }
 
 fn tool_name(tool: &str) -> String {
@@ -468,6 +474,24 @@ mod tests {
             if let Some(parsed) = parsed {
                 assert_eq!(parsed.to_string(), address);
             }
+        }
+    }
+
+    #[test]
+    fn names_of_artifacts() {
+        for name in ["0.bash.log", "12.tool-output.log", ".artifact-id-3"] {
+            assert!(is_artifact_name(name), "{name}");
+        }
+        for name in [
+            "1.log",
+            "01.bash.log",
+            "1..log",
+            "1.2.3.log",
+            "build.1.log",
+            "1.bash.txt",
+            ".artifact-id-x",
+        ] {
+            assert!(!is_artifact_name(name), "{name}");
         }
     }
 

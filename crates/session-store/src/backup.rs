@@ -1,8 +1,9 @@
-//! Backups beside a session: one before each compaction and each rewrite, the newest three kept.
+//! Backups beside a session: one before each compaction and each rewrite, the newest three of each kind kept.
 //!
 //! Their names follow spec "Verbatim line compaction", 15; the label says that they are ours, because only
 //! ours are ever removed.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,10 +13,12 @@ use crate::read::Stamp;
 use crate::time;
 use crate::volume::{Existing, Volume, is_disk_full, publish};
 
-/// How many backups of a session are kept.
+/// How many backups of a session are kept of each [`BackupKind`].
 pub const BACKUPS_KEPT: usize = 3;
 
 const OURS: &str = "foldline-";
+/// The one label of backups before an append.
+const APPEND: &str = "compact";
 const SUFFIX: &str = ".bak";
 
 /// A backup of a session.
@@ -31,6 +34,26 @@ pub struct Backup {
     pub len: u64,
     /// Tells apart two that were made in one millisecond.
     number: u32,
+}
+
+impl Backup {
+    /// What it was made before.
+    pub fn kind(&self) -> BackupKind {
+        if self.label == APPEND {
+            BackupKind::Append
+        } else {
+            BackupKind::Rewrite
+        }
+    }
+}
+
+/// What a backup was made before. Each kind is counted for itself, so that no number of appends pushes out an original.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackupKind {
+    /// An append: the session holds all that the backup holds.
+    Append,
+    /// A rewrite: only the backup has the lines as they were.
+    Rewrite,
 }
 
 /// Why there is no backup.
@@ -67,7 +90,7 @@ impl BackupError {
 }
 
 /// Copies the session as it is at `stamp` to a new file, exclusively and durably, then removes the oldest
-/// of ours beyond [`BACKUPS_KEPT`].
+/// of ours beyond [`BACKUPS_KEPT`] of each kind.
 pub(crate) fn take(
     volume: &dyn Volume,
     session: &Path,
@@ -98,7 +121,7 @@ pub(crate) fn take(
     };
     // The backup is made; an old one that cannot be removed is no reason to fail. `gc` finds it again.
     if let Ok(backups) = list(volume, session) {
-        for old in backups.iter().skip(BACKUPS_KEPT) {
+        for old in beyond(backups, BACKUPS_KEPT) {
             volume.remove(&old.path).ok();
         }
     }
@@ -128,15 +151,37 @@ pub(crate) fn list(volume: &dyn Volume, session: &Path) -> Result<Vec<Backup>, B
     Ok(backups)
 }
 
-/// Removes backups of ours; says which.
-pub(crate) fn clear(volume: &dyn Volume, session: &Path, keep: usize) -> Result<Vec<Backup>, BackupError> {
-    let old: Vec<Backup> = list(volume, session)?.into_iter().skip(keep).collect();
-    for backup in &old {
-        volume
-            .remove(&backup.path)
-            .map_err(|source| BackupError::new(session, source))?;
+/// What is not among the newest `keep` of its kind.
+pub(crate) fn beyond(backups: Vec<Backup>, keep: usize) -> Vec<Backup> {
+    let (mut appends, mut rewrites) = (0, 0);
+    let is_old = |backup: &Backup| {
+        let count = match backup.kind() {
+            BackupKind::Append => &mut appends,
+            BackupKind::Rewrite => &mut rewrites,
+        };
+        *count += 1;
+        *count > keep
+    };
+    backups.into_iter().filter(is_old).collect()
+}
+
+/// The sessions that files in a folder are backups of by their names, whether they exist or not.
+pub(crate) fn sessions(volume: &dyn Volume, folder: &Path) -> io::Result<BTreeSet<PathBuf>> {
+    let mut found = BTreeSet::new();
+    for item in volume.list(folder)? {
+        let name = item.name().to_string_lossy();
+        let Some((before, _)) = name.rsplit_once(&format!(".{OURS}")) else {
+            continue;
+        };
+        let Some((session, _)) = before.rsplit_once('.') else {
+            continue;
+        };
+        let session = folder.join(session);
+        if !item.is_folder && parse(&session, item.name()).is_some() {
+            found.insert(session);
+        }
     }
-    Ok(old)
+    Ok(found)
 }
 
 fn name(session: &Path, taken: &str, label: &str, number: u32) -> std::ffi::OsString {

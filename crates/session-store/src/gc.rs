@@ -9,7 +9,7 @@ use crate::artifact;
 use crate::backup;
 use crate::lock;
 use crate::time;
-use crate::volume::{FolderItem, Volume};
+use crate::volume::{FileKind, FolderItem, Volume};
 
 /// A staged file this old belongs to no write that still runs.
 const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
@@ -50,7 +50,7 @@ pub enum TrashError {
 }
 
 /// Finds leftovers in a folder of sessions. Anything that is not surely ours is left alone, and so are backups:
-/// they may be all that is left of a session.
+/// see [`orphaned_backups`].
 pub(crate) fn leftovers(
     volume: &dyn Volume,
     folder: &Path,
@@ -67,13 +67,20 @@ pub(crate) fn leftovers(
         let path = folder.join(item.name());
         let name = item.name().to_string_lossy();
         if item.is_folder {
-            if !exists(&format!("{name}.jsonl")) && looks_like_artifacts(volume, &path) {
+            if is_artifact_folder(volume, &path) {
                 let inside = volume.list(&path).map_err(|source| failed(&path, source))?;
-                let files = inside.iter().filter(|item| is_artifact(item));
-                found.extend(files.map(|item| Leftover {
-                    path: path.join(item.name()),
-                    kind: LeftoverKind::Artifact,
-                }));
+                let has_session = session_names(&name).iter().any(|session| exists(session));
+                for file in &inside {
+                    let path = path.join(file.name());
+                    if is_staged(file) {
+                        found.extend(abandoned(volume, path, now));
+                    } else if !has_session {
+                        found.push(Leftover {
+                            path,
+                            kind: LeftoverKind::Artifact,
+                        });
+                    }
+                }
             }
         } else if let Some(session) = lock::session_of(&name) {
             if !exists(session) {
@@ -82,32 +89,88 @@ pub(crate) fn leftovers(
                     kind: LeftoverKind::Lock,
                 });
             }
-        } else if name.starts_with(".foldline-") && name.ends_with(".tmp") {
-            let age = volume
-                .stat(&path)
-                .ok()
-                .and_then(|stat| now.duration_since(stat.modified).ok());
-            if age.is_some_and(|age| age > ABANDONED) {
-                found.push(Leftover {
-                    path,
-                    kind: LeftoverKind::Staged,
-                });
-            }
+        } else if is_staged(item) {
+            found.extend(abandoned(volume, path, now));
         }
     }
     found.sort();
     Ok(found)
 }
 
-/// Only a folder in which each name is an artifact's.
-fn looks_like_artifacts(volume: &dyn Volume, folder: &Path) -> bool {
-    volume
-        .list(folder)
-        .is_ok_and(|items| !items.is_empty() && items.iter().all(is_artifact))
+/// A staged file that is too old to be of a write that still runs.
+fn abandoned(volume: &dyn Volume, path: PathBuf, now: SystemTime) -> Option<Leftover> {
+    let modified = volume.stat(&path).ok()?.modified;
+    let age = now.duration_since(modified).ok()?;
+    (age > ABANDONED).then_some(Leftover {
+        path,
+        kind: LeftoverKind::Staged,
+    })
+}
+
+/// The names of the sessions whose artifacts a folder of this name would hold.
+fn session_names(folder: &str) -> Vec<String> {
+    let plain = folder.strip_suffix(".artifacts").map(str::to_owned);
+    std::iter::once(format!("{folder}.jsonl")).chain(plain).collect()
+}
+
+/// Only a real folder in which each name is an artifact's, or one that such a file has while it is written.
+fn is_artifact_folder(volume: &dyn Volume, folder: &Path) -> bool {
+    let is_folder = volume
+        .stat(folder)
+        .is_ok_and(|stat| stat.kind == FileKind::Folder);
+    is_folder
+        && volume.list(folder).is_ok_and(|items| {
+            let ours = |item: &FolderItem| is_artifact(item) || is_staged(item);
+            items.iter().any(is_artifact) && items.iter().all(ours)
+        })
 }
 
 fn is_artifact(item: &FolderItem) -> bool {
     !item.is_folder && artifact::is_artifact_name(&item.name().to_string_lossy())
+}
+
+fn is_staged(item: &FolderItem) -> bool {
+    let name = item.name().to_string_lossy();
+    !item.is_folder && name.starts_with(".foldline-") && name.ends_with(".tmp")
+}
+
+/// A folder of sessions and those in it, but for artifacts and hidden ones.
+pub(crate) fn project_folders(volume: &dyn Volume, sessions: &Path) -> Result<Vec<PathBuf>, TrashError> {
+    let items = match volume.list(sessions) {
+        Ok(items) => items,
+        Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => {
+            return Err(TrashError::Io {
+                path: sessions.to_path_buf(),
+                source,
+            });
+        }
+    };
+    let hidden = |item: &FolderItem| item.name().as_encoded_bytes().starts_with(b".");
+    let projects = items.iter().filter(|item| item.is_folder && !hidden(item));
+    let paths = projects.map(|item| sessions.join(item.name()));
+    Ok(std::iter::once(sessions.to_path_buf())
+        .chain(paths.filter(|path| !is_artifact_folder(volume, path)))
+        .collect())
+}
+
+/// The sessions that are gone from a folder but for backups of ours.
+pub(crate) fn orphaned_backups(volume: &dyn Volume, folder: &Path) -> Result<Vec<PathBuf>, TrashError> {
+    let sessions = backup::sessions(volume, folder).map_err(|source| TrashError::Io {
+        path: folder.to_path_buf(),
+        source,
+    })?;
+    Ok(sessions
+        .into_iter()
+        .filter(|session| volume.stat(session).is_err())
+        .collect())
+}
+
+pub(crate) fn remove(volume: &dyn Volume, path: &Path) -> Result<(), TrashError> {
+    volume.remove(path).map_err(|source| TrashError::Io {
+        path: path.to_path_buf(),
+        source,
+    })
 }
 
 /// A session in the trash.
@@ -183,7 +246,8 @@ fn move_all(
 fn belongings(volume: &dyn Volume, session: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let artifacts = artifact::folder_of(session);
-    if volume.stat(&artifacts).is_ok() {
+    // Another folder may well have that name: `src` beside `src.jsonl`.
+    if is_artifact_folder(volume, &artifacts) {
         found.push(artifacts);
     }
     let backups = backup::list(volume, session).unwrap_or_default();

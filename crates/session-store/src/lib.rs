@@ -30,7 +30,7 @@ pub use append::{
     SessionWriter,
 };
 pub use artifact::{ARTIFACT_CAP, ArtifactError, ArtifactId, ArtifactRef, Artifacts, StoredArtifact};
-pub use backup::{BACKUPS_KEPT, Backup, BackupError};
+pub use backup::{BACKUPS_KEPT, Backup, BackupError, BackupKind};
 pub use blob::{BlobError, BlobRef, Blobs};
 pub use gc::{Leftover, LeftoverKind, TrashError, Trashed};
 pub use layout::{Layout, LayoutError};

@@ -131,6 +131,11 @@ pub(crate) fn lock_path(session: &Path) -> PathBuf {
     session.with_file_name(name)
 }
 
+/// Removes the lock file of a name that no session has any more, and that no other process knows.
+pub(crate) fn forget(volume: &dyn Volume, session: &Path) {
+    volume.remove(&lock_path(session)).ok();
+}
+
 /// The session that a lock file is of, by their names.
 pub(crate) fn session_of(lock: &str) -> Option<&str> {
     lock.strip_prefix('.')?.strip_suffix(".foldline-lock")

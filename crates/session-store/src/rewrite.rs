@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use crate::append::{AppendError, Changed, SessionWriter};
 use crate::backup::{self, BackupError};
+use crate::lock;
 use crate::read::Stamp;
 use crate::volume::{Access, Existing, Volume, VolumeFile, is_disk_full, publish, write_all};
 
@@ -104,6 +105,23 @@ pub(crate) fn create(volume: &dyn Volume, path: &Path, lines: Lines<'_, '_>) -> 
     })?;
     publish(volume, staged, path, Existing::Refuse).map_err(failed)?;
     Ok(stamp)
+}
+
+/// Gives a draft its name; its lock was nobody else's.
+pub(crate) fn publish_draft(volume: &dyn Volume, draft: &Path, session: &Path) -> Result<(), CreateError> {
+    let failed = |source: io::Error| {
+        let path = session.to_path_buf();
+        match source.kind() {
+            io::ErrorKind::AlreadyExists => CreateError::AlreadyExists(path),
+            _ => CreateError::Io { path, source },
+        }
+    };
+    volume.rename_new(draft, session).map_err(failed)?;
+    lock::forget(volume, draft);
+    match session.parent() {
+        Some(folder) => volume.sync_folder(folder).map_err(failed),
+        None => Ok(()),
+    }
 }
 
 impl SessionWriter {

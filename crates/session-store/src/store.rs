@@ -13,7 +13,7 @@ use crate::blob::Blobs;
 use crate::gc::{self, Leftover, TrashError, Trashed};
 use crate::layout::Layout;
 use crate::listing::{self, Count, ListError, Listing, Project, ResolveError};
-use crate::lock::Territory;
+use crate::lock::{self, Territory};
 use crate::owner::Owner;
 use crate::read::{ReadError, SessionReader, Snapshot, Stamp};
 use crate::rewrite::{self, CreateError, Lines};
@@ -60,6 +60,24 @@ pub trait SessionStore: Debug + Send + Sync {
         rewrite::create(&**self.volume(), session, lines)
     }
 
+    /// Gives a session that was made under another name in the same folder, a draft, the name that it is to have, in
+    /// one step. An existing file is never replaced.
+    ///
+    /// # Errors
+    /// The draft is still there, and what had the name has it.
+    fn publish_draft(&self, draft: &Path, session: &Path) -> Result<(), CreateError> {
+        rewrite::publish_draft(&**self.volume(), draft, session)
+    }
+
+    /// Removes a draft that came to nothing.
+    ///
+    /// # Errors
+    /// The system refuses.
+    fn discard_draft(&self, draft: &Path) -> Result<(), TrashError> {
+        lock::forget(&**self.volume(), draft);
+        gc::remove(&**self.volume(), draft)
+    }
+
     /// Becomes the one writer of a session.
     ///
     /// # Errors
@@ -85,12 +103,20 @@ pub trait SessionStore: Debug + Send + Sync {
         backup::list(&**self.volume(), session)
     }
 
-    /// Removes our backups of a session but for the newest `keep`; says which.
+    /// Our backups of a session that are not among the newest `keep` of their kind, newest first.
     ///
     /// # Errors
-    /// The folder cannot be read or changed.
-    fn clear_backups(&self, session: &Path, keep: usize) -> Result<Vec<Backup>, BackupError> {
-        backup::clear(&**self.volume(), session, keep)
+    /// The folder cannot be read.
+    fn old_backups(&self, session: &Path, keep: usize) -> Result<Vec<Backup>, BackupError> {
+        Ok(backup::beyond(self.backups(session)?, keep))
+    }
+
+    /// Removes a backup.
+    ///
+    /// # Errors
+    /// The system refuses.
+    fn remove_backup(&self, backup: &Backup) -> Result<(), TrashError> {
+        gc::remove(&**self.volume(), &backup.path)
     }
 
     /// The artifacts of a session.
@@ -108,6 +134,15 @@ pub trait SessionStore: Debug + Send + Sync {
         sidecar::write(&**self.volume(), session, name, content)
     }
 
+    /// The folders below a folder of ours that may hold sessions or what is left of some, with itself: also those in
+    /// which no session is any more. A folder that does not exist has none.
+    ///
+    /// # Errors
+    /// The folder exists and cannot be read.
+    fn project_folders(&self, sessions: &Path) -> Result<Vec<PathBuf>, TrashError> {
+        gc::project_folders(&**self.volume(), sessions)
+    }
+
     /// What is left over in a folder of ours, and can be removed: see [`SessionStore::remove_leftover`].
     ///
     /// # Errors
@@ -116,17 +151,21 @@ pub trait SessionStore: Debug + Send + Sync {
         gc::leftovers(&**self.volume(), folder, now)
     }
 
+    /// Where the sessions were that are gone from a folder and have backups of ours there. The newest of these may be
+    /// all that is left of a session.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    fn orphaned_backups(&self, folder: &Path) -> Result<Vec<PathBuf>, TrashError> {
+        gc::orphaned_backups(&**self.volume(), folder)
+    }
+
     /// Removes a leftover.
     ///
     /// # Errors
     /// The system refuses.
     fn remove_leftover(&self, leftover: &Leftover) -> Result<(), TrashError> {
-        self.volume()
-            .remove(&leftover.path)
-            .map_err(|source| TrashError::Io {
-                path: leftover.path.clone(),
-                source,
-            })
+        gc::remove(&**self.volume(), &leftover.path)
     }
 
     /// Moves a session with all that lies beside it to the trash, see [`Layout::trash`]; if that is on another disk,

@@ -166,6 +166,8 @@ pub trait Volume: Debug + Send + Sync {
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Moves a file or a folder to another name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Moves a file to a name in the same folder that nothing has: an existing file is an error of kind `AlreadyExists`.
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Whether a process that wrote an owner record still runs.
     fn liveness(&self, owner: &Owner) -> Liveness;
     /// Waits between two tries.

@@ -1,5 +1,6 @@
 //! `foldline gc`: removes old backups, and what sessions that are gone left behind.
 
+use std::path::Path;
 use std::time::SystemTime;
 
 use foldline_session_store::{Agent, AgentFolder, Count, DiskStore, Layout, Project, SessionStore as _};
@@ -15,6 +16,9 @@ struct Document {
     outcome: &'static str,
     removed: Vec<String>,
     bytes: u64,
+    /// Backups of sessions that are gone: they may be all that is left of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    kept: Vec<String>,
 }
 
 pub(crate) fn run(args: &args::Gc, format: Format) -> Result<Status, CommandError> {
@@ -34,26 +38,32 @@ pub(crate) fn run(args: &args::Gc, format: Format) -> Result<Status, CommandErro
     let listing = store
         .list(&folders, Project::Any, Count::Nothing)
         .map_err(|e| failed(&e))?;
+    let projects = store
+        .project_folders(&layout.sessions())
+        .map_err(|e| failed(&e))?;
     let mut removed = Vec::new();
+    let mut kept = Vec::new();
     let mut bytes = 0;
-    let mut projects: Vec<_> = Vec::new();
-    for session in &listing.sessions {
-        let backups = if args.dry_run {
-            store
-                .backups(&session.path)
-                .map(|all| all.into_iter().skip(args.keep).collect())
-        } else {
-            store.clear_backups(&session.path, args.keep)
-        };
-        for backup in backups.map_err(|e| failed(&e))? {
+    let mut clear = |session: &Path, keep: usize| -> Result<(), CommandError> {
+        for backup in store.old_backups(session, keep).map_err(|e| failed(&e))? {
+            if !args.dry_run {
+                store.remove_backup(&backup).map_err(|e| failed(&e))?;
+            }
             bytes += backup.len;
             removed.push(backup.path.display().to_string());
         }
-        projects.extend(session.path.parent().map(std::path::Path::to_path_buf));
+        Ok(())
+    };
+    for session in &listing.sessions {
+        clear(&session.path, args.keep)?;
     }
-    projects.retain(|folder| folder.starts_with(layout.sessions()));
-    projects.sort();
-    projects.dedup();
+    for folder in &projects {
+        for session in store.orphaned_backups(folder).map_err(|e| failed(&e))? {
+            clear(&session, args.keep.max(1))?;
+            let backups = store.backups(&session).map_err(|e| failed(&e))?;
+            kept.extend(backups.into_iter().map(|backup| backup.path));
+        }
+    }
     for folder in &projects {
         for leftover in store
             .leftovers(folder, SystemTime::now())
@@ -65,6 +75,8 @@ pub(crate) fn run(args: &args::Gc, format: Format) -> Result<Status, CommandErro
             removed.push(leftover.path.display().to_string());
         }
     }
+    let kept: Vec<String> = kept.iter().map(|path| path.display().to_string()).collect();
+    let kept: Vec<String> = kept.into_iter().filter(|path| !removed.contains(path)).collect();
     let outcome = if args.dry_run || removed.is_empty() {
         "skipped"
     } else {
@@ -74,11 +86,18 @@ pub(crate) fn run(args: &args::Gc, format: Format) -> Result<Status, CommandErro
         outcome,
         removed,
         bytes,
+        kept,
     };
     output::result(format, &document, || {
         let verb = if args.dry_run { "Would remove" } else { "Removed" };
         let mut out = format!("{verb} {} files\n", grouped(document.removed.len() as u64));
         for path in &document.removed {
+            out.push_str(&format!("  {path}\n"));
+        }
+        if !document.kept.is_empty() {
+            out.push_str("These backups stay: they may be all that is left of sessions that are gone\n");
+        }
+        for path in &document.kept {
             out.push_str(&format!("  {path}\n"));
         }
         out

@@ -119,6 +119,15 @@ impl Volume for Disk {
         fs_err::rename(from, to)
     }
 
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let from = tempfile::TempPath::try_from_path(from)?;
+        from.persist_noclobber(to).map_err(|refused| {
+            // Dropped, the path would take its file with it.
+            refused.path.keep().ok();
+            refused.error
+        })
+    }
+
     fn liveness(&self, owner: &Owner) -> Liveness {
         owner::liveness(owner)
     }

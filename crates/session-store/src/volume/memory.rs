@@ -433,6 +433,13 @@ impl Volume for Memory {
         })
     }
 
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        if self.stat(to).is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        self.rename(from, to)
+    }
+
     fn liveness(&self, owner: &Owner) -> Liveness {
         if self.state().dead.contains(owner) {
             Liveness::Dead

@@ -281,3 +281,79 @@ fn a_deleted_session_is_in_the_trash_with_all_that_was_beside_it() {
     assert!(!orphan.path.exists());
     assert!(home.store.leftovers(folder, later).unwrap().is_empty());
 }
+
+#[test]
+fn only_artifacts_go_with_a_session_to_the_trash() {
+    let home = home();
+    let session = home.session("/w", "src", 1);
+    let folder = session.with_extension("");
+    let trash = |session: &Path| {
+        let writer = home.store.open(session, &options()).unwrap();
+        home.store.trash(writer, &home.layout.trash(), now()).unwrap()
+    };
+
+    // A folder that only has the name that artifacts would have.
+    fs_err::create_dir(&folder).unwrap();
+    fs_err::write(folder.join("main.rs"), "mine").unwrap();
+    fs_err::write(folder.join("0.bash.log"), "mine too").unwrap();
+    assert_eq!(trash(&session).items, 1);
+    assert!(folder.join("main.rs").exists() && folder.join("0.bash.log").exists());
+
+    // An empty one, one of other logs, a file, and a link to a folder of artifacts.
+    let session = home.session("/w", "empty", 1);
+    fs_err::create_dir(session.with_extension("")).unwrap();
+    assert_eq!(trash(&session).items, 1);
+    let session = home.session("/w", "logs", 1);
+    fs_err::create_dir(session.with_extension("")).unwrap();
+    fs_err::write(session.with_extension("").join("1.log"), "mine").unwrap();
+    assert_eq!(trash(&session).items, 1);
+    let session = home.session("/w", "file", 1);
+    fs_err::write(session.with_extension(""), "mine").unwrap();
+    assert_eq!(trash(&session).items, 1);
+    #[cfg(unix)]
+    {
+        let other = home.session("/w", "other", 1);
+        home.store.artifacts(&other).save("bash", "output").unwrap();
+        let session = home.session("/w", "link", 1);
+        fs_err::os::unix::fs::symlink(other.with_extension(""), session.with_extension("")).unwrap();
+        assert_eq!(trash(&session).items, 1);
+        assert_eq!(trash(&other).items, 2);
+    }
+}
+
+#[test]
+fn what_gone_sessions_left_is_found_in_folders_without_a_session() {
+    let home = home();
+    let session = home.session("/gone", "one", 1);
+    home.store.artifacts(&session).save("bash", "output").unwrap();
+    let mut writer = home.store.open(&session, &options()).unwrap();
+    let backup = writer.backup("compact", now()).unwrap();
+    drop(writer);
+    let folder = session.parent().unwrap();
+    let staged = folder.join(".foldline-x1.tmp");
+    fs_err::write(&staged, "cut").unwrap();
+    let staged_inside = session.with_extension("").join(".foldline-x2.tmp");
+    fs_err::write(&staged_inside, "cut").unwrap();
+    assert!(home.store.orphaned_backups(folder).unwrap().is_empty());
+    fs_err::remove_file(&session).unwrap();
+
+    let folders = home.store.project_folders(&home.layout.sessions()).unwrap();
+    assert_eq!(folders, [home.layout.sessions(), folder.to_path_buf()]);
+    let later = now() + std::time::Duration::from_secs(1 << 40);
+    let left = home.store.leftovers(folder, later).unwrap();
+    let paths: Vec<&Path> = left.iter().map(|left| &*left.path).collect();
+    assert!(
+        paths.contains(&&*staged) && paths.contains(&&*staged_inside),
+        "{left:?}"
+    );
+    assert_eq!(left.len(), 5, "{left:?}");
+    // A write that may still run is left alone.
+    assert_eq!(
+        home.store.leftovers(folder, std::time::UNIX_EPOCH).unwrap().len(),
+        3
+    );
+    assert_eq!(home.store.orphaned_backups(folder).unwrap(), [session.clone()]);
+    assert_eq!(home.store.backups(&session).unwrap()[0].path, backup);
+    let nowhere = home.layout.sessions().join("nowhere");
+    assert!(home.store.project_folders(&nowhere).unwrap().is_empty());
+}

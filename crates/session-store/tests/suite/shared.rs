@@ -1,7 +1,8 @@
 //! What holds for every store.
 
 use foldline_session_store::{
-    AppendError, CreateError, Durability, Expected, HeaderProblem, OpenError, OpenOptions, Owner, ReadError,
+    AppendError, Backup, BackupKind, CreateError, Durability, Expected, HeaderProblem, OpenError,
+    OpenOptions, Owner, ReadError,
 };
 
 use crate::support::{HEADER, Place, append, entry, ids, now, options, owner, strict_ids};
@@ -280,9 +281,28 @@ over_both_stores! {
         let newest = place.store.read(&kept[0]).unwrap();
         assert_eq!(strict_ids(std::str::from_utf8(&newest).unwrap()), ids(0..5));
         assert_eq!(backups[0].label, "compact");
-        let cleared = place.store.clear_backups(&place.session(), 1).unwrap();
-        assert_eq!(cleared.len(), 2);
-        assert_eq!(place.store.backups(&place.session()).unwrap().len(), 1);
+        let old = place.store.old_backups(&place.session(), 1).unwrap();
+        assert_eq!(old, backups[1..]);
+        for backup in &old {
+            place.store.remove_backup(backup).unwrap();
+        }
+        assert_eq!(place.store.backups(&place.session()).unwrap(), backups[..1]);
+    }
+
+    fn backups_of_appends_push_out_none_of_a_rewrite(place: Place) {
+        let place = place.with_entries(3);
+        let mut writer = place.open();
+        let original = place.text();
+        let kept: Vec<&str> = original.lines().take(2).collect();
+        let repaired = writer.rewrite(&mut kept.iter().map(|line| line.as_bytes()), "repair", now()).unwrap();
+        for round in 1..6 {
+            writer.backup("compact", now() + std::time::Duration::from_secs(round)).unwrap();
+        }
+        assert_eq!(&*place.store.read(&repaired).unwrap(), original.as_bytes());
+        let backups = place.store.backups(&place.session()).unwrap();
+        let kinds: Vec<BackupKind> = backups.iter().map(Backup::kind).collect();
+        use BackupKind::{Append, Rewrite};
+        assert_eq!(kinds, [Append, Append, Append, Rewrite]);
     }
 
     fn backups_of_other_agents_are_not_ours(place: Place) {
