@@ -1,5 +1,5 @@
 //! How commands work on a session: through the library's door, with hooks, settings and locks. Progress goes to
-//! standard error, and Ctrl-C cancels.
+//! standard error, and Ctrl-C cancels, as does the signal that programs are ended with.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use crate::model::failure_error;
 use crate::output;
 use crate::progress::Progress;
 use crate::session::Session;
+use crate::signals::Signals;
 
 /// A session, and what runs its operations.
 pub(crate) struct Door {
@@ -54,7 +55,7 @@ impl Door {
         Ok(Self { session, runtime })
     }
 
-    /// Runs an operation to its end. Ctrl-C cancels it.
+    /// Runs an operation to its end. A signal to end cancels it.
     pub(crate) fn run<T>(&self, progress: &Progress, operation: impl Future<Output = T>) -> T {
         drive(&self.runtime, &self.session, operation, |event| {
             show(event, progress);
@@ -67,7 +68,7 @@ impl Door {
     }
 }
 
-/// Runs an operation of a session to its end and tells its events. Ctrl-C cancels it.
+/// Runs an operation of a session to its end and tells its events. A signal to end cancels it.
 pub(crate) fn drive<T>(
     runtime: &tokio::runtime::Runtime,
     session: &AgentSession,
@@ -78,7 +79,7 @@ pub(crate) fn drive<T>(
         let mut events = session.subscribe();
         let mut operation = std::pin::pin!(operation);
         // One listener for all of the time: nothing is missed between two events.
-        let mut interrupt = std::pin::pin!(tokio::signal::ctrl_c());
+        let mut signals = Signals::new();
         let mut asked = false;
         loop {
             tokio::select! {
@@ -89,7 +90,7 @@ pub(crate) fn drive<T>(
                     return done;
                 }
                 Some(event) = events.recv() => tell(&event),
-                _ = &mut interrupt, if !asked => {
+                () = signals.next(), if !asked => {
                     asked = true;
                     session.abort();
                 }

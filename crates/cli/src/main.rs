@@ -15,6 +15,7 @@ mod progress;
 mod reference;
 mod session;
 mod setup;
+mod signals;
 mod view;
 
 use std::process::ExitCode;
@@ -29,11 +30,19 @@ fn main() -> ExitCode {
         Err(error) => return not_understood(&error),
     };
     let format = output::Format::from_flag(args.json);
-    match commands::run(&args.command, format) {
-        Ok(status) => ExitCode::from(status.code()),
+    let code = match commands::run(&args.command, format) {
+        Ok(status) => status.code(),
         Err(error) => {
             output::failure(&error, format);
-            ExitCode::from(error.kind.exit_code())
+            error.kind.exit_code()
+        }
+    };
+    match output::finish() {
+        Ok(()) => ExitCode::from(code),
+        Err(lost) => {
+            output::failure(&lost, output::Format::Human);
+            // What the command itself has to say comes first.
+            ExitCode::from(if code == 0 { lost.kind.exit_code() } else { code })
         }
     }
 }

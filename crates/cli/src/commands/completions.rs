@@ -37,6 +37,6 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, CommandError> {
         shell: args.shell.to_string(),
         script: String::from_utf8_lossy(&script).into_owned(),
     };
-    output::result(format, &document, || document.script.clone());
+    output::content(format, &document, &script);
     Ok(Status::Done)
 }

@@ -17,6 +17,7 @@ use crate::error::{CommandError, ErrorKind, Status};
 use crate::model::{ApiName, EXTRACTIVE, ModelArgs, failure_error};
 use crate::output::{self, BAD, BOLD, DIM, Format, GOOD, grouped};
 use crate::setup::{Purpose, Setup};
+use crate::signals::Signals;
 
 /// A provider that takes longer than this to say one word is of no use.
 const TEST_LIMIT: Duration = Duration::from_secs(30);
@@ -232,6 +233,7 @@ fn ask(
 ) -> Result<Result<LlmReply, LlmError>, CommandError> {
     let cancel = CancellationToken::new();
     Ok(runtime()?.block_on(async {
+        let mut signals = Signals::new();
         tokio::select! {
             answer = tokio::time::timeout(TEST_LIMIT, client.complete(request, cancel.clone())) => {
                 answer.unwrap_or_else(|_| Err(LlmError::new(
@@ -239,7 +241,7 @@ fn ask(
                     format!("no answer within {} seconds", TEST_LIMIT.as_secs()),
                 )))
             }
-            _ = tokio::signal::ctrl_c() => {
+            () = signals.next() => {
                 cancel.cancel();
                 Err(LlmError::cancelled())
             }

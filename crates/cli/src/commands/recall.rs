@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::error::{CommandError, ErrorKind, Status};
 use crate::output::{self, BOLD, DIM, Format, NOTE};
 use crate::session;
+use crate::view::is_harmless;
 
 use haystack::{Haystacks, What};
 
@@ -260,7 +261,7 @@ fn text_of(document: &Document, args: &Args) -> String {
         for line in hit.text.lines() {
             let line: String = line
                 .chars()
-                .map(|c| if c.is_control() && c != '\t' { ' ' } else { c })
+                .map(|c| if is_harmless(c) || c == '\t' { c } else { ' ' })
                 .collect();
             out.push_str(&format!("    {line}\n"));
         }

@@ -25,17 +25,19 @@ struct TextDocument<'t> {
 pub(crate) fn run(args: &args::Show, format: Format) -> Result<Status, CommandError> {
     let store = DiskStore::new();
     let session = Session::open(&store, &args.session, Damage::Warn)?;
-    let show_text = |text: &str| {
-        output::result(format, &TextDocument { text }, || format!("{text}\n"));
+    let show_bytes = |bytes: &[u8]| {
+        let text = &String::from_utf8_lossy(bytes);
+        output::content(format, &TextDocument { text }, bytes);
         Ok(Status::Done)
     };
+    let show_text = |text: &str| show_bytes(text.as_bytes());
     let id = match ArtifactRef::parse(&args.id) {
         Some(ArtifactRef::Stored(id)) => {
             let bytes = store
                 .artifacts(&session.path)
                 .read(id)
                 .map_err(|e| CommandError::from_error(ErrorKind::Failed, &e))?;
-            return show_text(&String::from_utf8_lossy(&bytes));
+            return show_bytes(&bytes);
         }
         Some(ArtifactRef::Entry(id)) => {
             let ix = find(&session, id.as_str())?;
@@ -54,7 +56,8 @@ pub(crate) fn run(args: &args::Show, format: Format) -> Result<Status, CommandEr
     let line = String::from_utf8_lossy(session.log.raw_line(ix));
     let entry: &RawValue = serde_json::from_str(&line)
         .map_err(|e| CommandError::new(ErrorKind::Failed, format!("entry {id} is no valid JSON: {e}")))?;
-    output::result(format, &EntryDocument { entry }, || format!("{line}\n"));
+    let line = [session.log.raw_line(ix), b"\n"].concat();
+    output::content(format, &EntryDocument { entry }, &line);
     Ok(Status::Done)
 }
 

@@ -7,6 +7,7 @@ use foldline_session_model::{EntryId, LineNumber};
 use serde::Serialize;
 
 use crate::output::{BAD, DIM, GOOD};
+use crate::view::is_harmless;
 
 /// One stretch of removed lines.
 #[derive(Serialize)]
@@ -105,10 +106,10 @@ const fn name(kind: SectionKind) -> &'static str {
 fn visible(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     for c in line.chars() {
-        if c.is_control() && c != '\t' {
-            let _ = write!(out, "{}", c.escape_default());
-        } else {
+        if is_harmless(c) || c == '\t' {
             out.push(c);
+        } else {
+            let _ = write!(out, "{}", c.escape_default());
         }
     }
     out

@@ -18,6 +18,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::Host;
 use crate::error::{ErrorKind, Status};
 use crate::output;
+use crate::signals::Signals;
 
 /// What a command gives: data or nothing, or why it was not done.
 pub(super) type Answer = Result<Option<Box<RawValue>>, String>;
@@ -78,7 +79,7 @@ async fn carry_out(
     finished: &mut UnboundedReceiver<Finished>,
     lanes: &mut Lanes,
 ) -> Status {
-    let mut interrupt = std::pin::pin!(tokio::signal::ctrl_c());
+    let mut signals = Signals::new();
     let mut is_open = true;
     while !lanes.is_deaf {
         let session = host.session();
@@ -95,7 +96,7 @@ async fn carry_out(
                 lanes.drain();
                 return Status::Done;
             }
-            _ = &mut interrupt => {
+            () = signals.next() => {
                 session.abort();
                 session.wait_for_idle().await;
                 lanes.drain();

@@ -18,6 +18,7 @@ use super::answer::{self, Answer, Refusal};
 use super::request::{self, HostRule};
 use super::summarizer::Summarizer;
 use crate::output;
+use crate::signals::Signals;
 
 /// What a client may take.
 #[derive(Clone, Copy, Debug)]
@@ -217,51 +218,5 @@ impl Server {
             Ok(Err(_)) => Err(Refusal::Unreadable),
             Err(_) => Err(Refusal::TooSlow),
         }
-    }
-}
-
-/// Ctrl-C, and the signal that services are ended with. Listened to from the start, so that none is missed.
-#[cfg(unix)]
-struct Signals {
-    interrupt: Option<tokio::signal::unix::Signal>,
-    terminate: Option<tokio::signal::unix::Signal>,
-}
-
-#[cfg(unix)]
-impl Signals {
-    fn new() -> Self {
-        use tokio::signal::unix::{SignalKind, signal};
-        Self {
-            interrupt: signal(SignalKind::interrupt()).ok(),
-            terminate: signal(SignalKind::terminate()).ok(),
-        }
-    }
-
-    async fn next(&mut self) {
-        async fn one(signal: &mut Option<tokio::signal::unix::Signal>) {
-            match signal {
-                Some(signal) => drop(signal.recv().await),
-                None => std::future::pending().await,
-            }
-        }
-        tokio::select! {
-            () = one(&mut self.interrupt) => {}
-            () = one(&mut self.terminate) => {}
-        }
-    }
-}
-
-/// Ctrl-C.
-#[cfg(not(unix))]
-struct Signals;
-
-#[cfg(not(unix))]
-impl Signals {
-    const fn new() -> Self {
-        Self
-    }
-
-    async fn next(&mut self) {
-        tokio::signal::ctrl_c().await.ok();
     }
 }

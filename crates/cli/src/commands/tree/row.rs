@@ -11,7 +11,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::drawing::IdWidths;
 use crate::output::{BOLD, DIM, GOOD, NOTE, grouped};
-use crate::view::plain;
+use crate::view::{is_harmless, plain};
 
 /// An entry as it is drawn.
 pub(super) struct Row<'l> {
@@ -190,7 +190,7 @@ fn one_line(text: &str) -> String {
         if !line.is_empty() {
             line.push(' ');
         }
-        line.extend(word.chars().filter(|c| !c.is_control()).take(LONGEST));
+        line.extend(word.chars().filter(|c| is_harmless(*c)).take(LONGEST));
         if line.len() > LONGEST {
             break;
         }
