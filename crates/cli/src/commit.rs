@@ -11,15 +11,7 @@ use foldline_session_store::{
 
 use crate::error::{CommandError, ErrorKind};
 use crate::session::Session;
-
-/// Writes a copy of a session. The session is not touched.
-///
-/// # Errors
-/// The file exists, or the disk refuses.
-pub(crate) fn copy(session: &Session, store: &DiskStore, output: &Path) -> Result<(), CommandError> {
-    let text = session.log.to_written_form().ok_or_else(|| read_only(session))?;
-    create(store, output, &mut lines_of(&text))
-}
+use crate::{new_file, output};
 
 pub(crate) fn not_imported(session: &Session) -> Result<(), CommandError> {
     if let Some(agent) = session.imported_from {
@@ -60,12 +52,63 @@ pub(crate) fn create(
     lines: &mut dyn Iterator<Item = &[u8]>,
 ) -> Result<(), CommandError> {
     store.create(output, lines).map_err(|e| match e {
-        CreateError::AlreadyExists(_) => {
-            CommandError::from_error(ErrorKind::Usage, &e).hint("name a file that does not exist yet")
-        }
+        CreateError::AlreadyExists(path) => new_file::exists(&path),
         e => failed(&e),
     })?;
     Ok(())
+}
+
+/// A copy that a command works on under a name of its own, beside the name that it is to have. Dropped before it got
+/// that, it is gone.
+pub(crate) struct Draft {
+    path: PathBuf,
+    output: PathBuf,
+    store: DiskStore,
+}
+
+impl Draft {
+    /// Copies a session. The session is not touched.
+    ///
+    /// # Errors
+    /// The session cannot be copied, or the disk refuses.
+    pub(crate) fn of(session: &Session, output: &Path) -> Result<Self, CommandError> {
+        let text = session.log.to_written_form().ok_or_else(|| read_only(session))?;
+        let draft = Self {
+            // Diagnostics take the name of a file without its extension, so they are named as those of the output are.
+            path: output.with_extension(format!("foldline-draft-{}", fresh_id(|_| false))),
+            output: output.to_path_buf(),
+            store: DiskStore::new(),
+        };
+        create(&draft.store, &draft.path, &mut lines_of(&text))?;
+        Ok(draft)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives the copy its name.
+    ///
+    /// # Errors
+    /// A file has that name by now, or the disk refuses. The copy is gone.
+    pub(crate) fn publish(self) -> Result<(), CommandError> {
+        self.store
+            .publish_draft(&self.path, &self.output)
+            .map_err(|e| match e {
+                CreateError::AlreadyExists(path) => new_file::exists(&path),
+                e => failed(&e),
+            })
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if self.path.symlink_metadata().is_ok()
+            && let Err(error) = self.store.discard_draft(&self.path)
+        {
+            output::warning(&format!("{}: {error}", self.path.display()));
+        }
+    }
 }
 
 /// The lines of a text that a file is made of; blank ones are left out.

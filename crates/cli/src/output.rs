@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::error::{CommandError, ErrorKind};
 
-pub(crate) use ink::{BAD, BOLD, DIM, GOOD, NOTE};
+pub(crate) use ink::{BAD, BOLD, DIM, GOOD, NOTE, styles};
 use ink::{Content, ERROR, Styles, WARNING};
 
 /// For whom a result is printed.

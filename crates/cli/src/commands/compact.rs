@@ -14,8 +14,9 @@ use foldline_session_store::DiskStore;
 use serde::Serialize;
 
 use crate::args::{self, Strategy};
-use crate::error::{CommandError, ErrorKind, Status};
+use crate::error::{CommandError, Status};
 use crate::model::RequestPreview;
+use crate::new_file;
 use crate::output::{self, Format};
 use crate::progress::Progress;
 use crate::session::{Damage, Session};
@@ -72,11 +73,8 @@ struct Work<'w> {
 
 pub(crate) fn run(args: &args::Compact, format: Format) -> Result<Status, CommandError> {
     let started = Instant::now();
-    if let Some(output) = args.output.as_deref().filter(|path| path.exists()) {
-        return Err(
-            CommandError::new(ErrorKind::Usage, format!("{} exists already", output.display()))
-                .hint("name a file that does not exist yet"),
-        );
+    if let Some(output) = &args.output {
+        new_file::check(output)?;
     }
     let setup = Setup::new(&args.model, Purpose::Compaction)?;
     // Before anything is read: a model that cannot be asked is not worth waiting for.

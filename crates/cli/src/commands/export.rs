@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::args::{self, ExportFormat};
 use crate::commit;
-use crate::error::{CommandError, Status};
+use crate::error::{CommandError, ErrorKind, Status};
 use crate::new_file;
 use crate::output::{self, Format, GOOD};
 use crate::session::{Damage, Session};
@@ -33,6 +33,9 @@ struct DroppedRow {
 }
 
 pub(crate) fn run(args: &args::Export, format: Format) -> Result<Status, CommandError> {
+    if let Some(output) = &args.output {
+        new_file::check(output)?;
+    }
     let session = Session::open(&DiskStore::new(), &args.session, Damage::Warn)?;
     let context = session.context(&Leaf::Last)?;
     // A session of its own, so that no file of the other agent is taken for it.
@@ -52,6 +55,11 @@ pub(crate) fn run(args: &args::Export, format: Format) -> Result<Status, Command
         ExportFormat::Codex => export::codex(&context, &target),
         ExportFormat::Pi => export::pi(&context, &target),
     };
+    if args.to != ExportFormat::Markdown && (context.items.is_empty() || exported.text.is_empty()) {
+        let message = format!("{} has no message that could be exported", session.path.display());
+        return Err(CommandError::new(ErrorKind::Failed, message)
+            .hint("what the model would see is empty; `foldline tree SESSION` lists the entries"));
+    }
     for omitted in &exported.omitted {
         output::warning(&format!(
             "left out: {} {}",
@@ -78,12 +86,14 @@ pub(crate) fn run(args: &args::Export, format: Format) -> Result<Status, Command
             })
             .collect(),
     };
-    output::result(format, &document, || match &document.output {
-        Some(path) => format!(
-            "{GOOD}Exported{GOOD:#} {} messages to {path}\n",
-            document.messages
-        ),
-        None => exported.text.clone(),
-    });
+    match &document.output {
+        Some(path) => output::result(format, &document, || {
+            format!(
+                "{GOOD}Exported{GOOD:#} {} messages to {path}\n",
+                document.messages
+            )
+        }),
+        None => output::content(format, &document, exported.text.as_bytes()),
+    }
     Ok(Status::Done)
 }

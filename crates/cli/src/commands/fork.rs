@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::args;
 use crate::commit;
 use crate::error::{CommandError, ErrorKind, Status};
+use crate::new_file;
 use crate::output::{self, BOLD, Format, GOOD, grouped};
 use crate::session::{Damage, Session};
 
@@ -42,6 +43,9 @@ pub(crate) fn run(args: &args::Fork, format: Format) -> Result<Status, CommandEr
         Some(at) => log.stands_for(session.find(at)?),
         None => log.stands_at(),
     };
+    if let Some(output) = &args.output {
+        new_file::check(output)?;
+    }
     let forked = write(log, &session.path, leaf, args.output.as_deref())?;
     let document = Document {
         outcome: "committed",

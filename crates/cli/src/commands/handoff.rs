@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::door::{Door, session_error};
 use crate::error::{CommandError, ErrorKind, Status};
 use crate::model::ModelArgs;
+use crate::new_file;
 use crate::output::{self, BOLD, Format, GOOD};
 use crate::progress::Progress;
 use crate::session::{Damage, Session};
@@ -50,11 +51,8 @@ struct HandoffResult<'d> {
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, CommandError> {
     let only_document = args.output.as_deref() == Some(Path::new("-"));
-    if let Some(output) = args.output.as_deref().filter(|path| path.exists()) {
-        return Err(
-            CommandError::new(ErrorKind::Usage, format!("{} exists already", output.display()))
-                .hint("name a file that does not exist yet"),
-        );
+    if let Some(output) = args.output.as_deref().filter(|_| !only_document) {
+        new_file::check(output)?;
     }
     // Before anything is read: a model that cannot be asked is not worth waiting for.
     let setup = Setup::new(&args.model, Purpose::Work)?;
@@ -102,13 +100,19 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, CommandError> {
         document: Some(&written.text),
         model: &written.planner,
     };
-    output::result(format, &document, || match &document.new_session {
-        None => format!("{}\n", written.text.trim_end()),
-        Some(path) => format!(
-            "{GOOD}Handed off{GOOD:#} to {BOLD}{path}{BOLD:#}\n  by      {}\n  source  unchanged\n",
-            document.model
+    match &document.new_session {
+        None => output::content(
+            format,
+            &document,
+            format!("{}\n", written.text.trim_end()).as_bytes(),
         ),
-    });
+        Some(path) => output::result(format, &document, || {
+            format!(
+                "{GOOD}Handed off{GOOD:#} to {BOLD}{path}{BOLD:#}\n  by      {}\n  source  unchanged\n",
+                document.model
+            )
+        }),
+    }
     Ok(Status::Done)
 }
 

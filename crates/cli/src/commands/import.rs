@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::args;
 use crate::commit;
 use crate::error::{CommandError, ErrorKind, Status};
+use crate::new_file;
 use crate::output::{self, Format, GOOD, grouped};
 use crate::session;
 
@@ -36,6 +37,9 @@ struct DroppedRow {
 }
 
 pub(crate) fn run(args: &args::Import, format: Format) -> Result<Status, CommandError> {
+    if let Some(output) = &args.output {
+        new_file::check(output)?;
+    }
     let store = DiskStore::new();
     let bytes = store
         .read(&args.file)

@@ -45,6 +45,7 @@ struct Document {
 }
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, CommandError> {
+    new_file::check(&args.output)?;
     let session = Session::open(&DiskStore::new(), &args.session, Damage::Warn)?;
     let context = session.context(&Leaf::Last)?;
     let compactions = compactions::collect(&session.log, &context);

@@ -1,8 +1,10 @@
 //! `foldline undo`: takes back the newest compaction or prune (D15).
 
+use std::path::Path;
+
 use foldline_agent_session::{UndoneHow, UndoneKind};
 use foldline_session_model::EntryId;
-use foldline_session_store::DiskStore;
+use foldline_session_store::{DiskStore, SessionStore as _};
 use serde::Serialize;
 
 use crate::args;
@@ -26,7 +28,17 @@ struct Document {
     /// The entry that says so.
     mark_entry_id: Option<EntryId>,
     new_leaf_id: Option<EntryId>,
+    /// What was copied before this; if there was nothing to take back, what was before the newest prune that rewrote
+    /// the session.
     backup_path: Option<String>,
+}
+
+/// The backup of the newest prune that rewrote a session.
+fn before_rewrite(session: &Path) -> Option<String> {
+    let session = session.canonicalize().ok()?;
+    let backups = DiskStore::new().backups(&session).ok()?;
+    let backup = backups.into_iter().find(|backup| backup.label == "prune")?;
+    Some(backup.path.display().to_string())
 }
 
 pub(crate) fn run(args: &args::Undo, format: Format) -> Result<Status, CommandError> {
@@ -34,6 +46,7 @@ pub(crate) fn run(args: &args::Undo, format: Format) -> Result<Status, CommandEr
     let session = Session::open(&DiskStore::new(), &args.session, Damage::Warn)?;
     let path = session.path.display().to_string();
     let stands_at = session.log.stands_at().map(|ix| session.log.entry_id(ix));
+    let rewritten = before_rewrite(&session.path);
     let door = Door::of(session, setup.options_without_models())?;
     let progress = Progress::start("Taking back");
     let undone = door.run(&progress, door.session.undo());
@@ -43,6 +56,7 @@ pub(crate) fn run(args: &args::Undo, format: Format) -> Result<Status, CommandEr
             outcome: "skipped",
             reason: Some("no compaction and no prune is in force here"),
             new_leaf_id: stands_at,
+            backup_path: rewritten,
             ..Document::default()
         },
         Some(undone) => Document {
@@ -68,7 +82,14 @@ pub(crate) fn run(args: &args::Undo, format: Format) -> Result<Status, CommandEr
 
 fn text(document: &Document, path: &str) -> String {
     if let Some(reason) = document.reason {
-        return format!("Nothing was changed: {reason}\n");
+        let mut out = format!("Nothing was changed: {reason}\n");
+        if let Some(backup) = &document.backup_path {
+            out.push_str(&format!(
+                "A prune rewrote the session, which no entry can take back. As it was before that it is in\n  {BOLD}{backup}{BOLD:#}\n\
+                 Copy that over {path} to go back; turns since then are only in the session as it is now.\n"
+            ));
+        }
+        return out;
     }
     let kind = document.kind.unwrap_or_default();
     let id = document.entry_id.as_ref().map_or("", EntryId::as_str);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 
 use crate::view::is_harmless;
 
@@ -17,13 +17,24 @@ pub(crate) struct Paint {
     style: Style,
 }
 
-pub(crate) const BOLD: Paint = Paint::new('b', Style::new().bold());
-pub(crate) const DIM: Paint = Paint::new('d', Style::new().dimmed());
-pub(crate) const GOOD: Paint = Paint::new('g', AnsiColor::Green.on_default());
-pub(crate) const NOTE: Paint = Paint::new('n', AnsiColor::Yellow.on_default());
-pub(crate) const BAD: Paint = Paint::new('r', AnsiColor::Red.on_default());
-pub(super) const WARNING: Paint = Paint::new('w', AnsiColor::Yellow.on_default().bold());
-pub(super) const ERROR: Paint = Paint::new('e', AnsiColor::Red.on_default().bold());
+pub(crate) const BOLD: Paint = Paint::new('b', styles::BOLD);
+pub(crate) const DIM: Paint = Paint::new('d', styles::DIM);
+pub(crate) const GOOD: Paint = Paint::new('g', styles::GOOD);
+pub(crate) const NOTE: Paint = Paint::new('n', styles::NOTE);
+pub(crate) const BAD: Paint = Paint::new('r', styles::BAD);
+pub(super) const WARNING: Paint = Paint::new('w', styles::NOTE.bold());
+pub(super) const ERROR: Paint = Paint::new('e', styles::BAD.bold());
+
+/// The same styles as sequences, for screens that draw themselves and make harmless what they show.
+pub(crate) mod styles {
+    use anstyle::{AnsiColor, Style};
+
+    pub(crate) const BOLD: Style = Style::new().bold();
+    pub(crate) const DIM: Style = Style::new().dimmed();
+    pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+    pub(crate) const NOTE: Style = AnsiColor::Yellow.on_default();
+    pub(crate) const BAD: Style = AnsiColor::Red.on_default();
+}
 
 const ALL: [Paint; 7] = [BOLD, DIM, GOOD, NOTE, BAD, WARNING, ERROR];
 /// The code that ends a style.

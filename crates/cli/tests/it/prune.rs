@@ -213,6 +213,17 @@ fn a_rewrite_stores_the_originals_first() {
         sandbox.json(&prune(&["--storage", "rewrite"]))["outcome"],
         "skipped"
     );
+    // It cannot be taken back by an entry; where the originals are is said.
+    let undone = sandbox.json(&["undo", "s.jsonl"]);
+    assert_eq!(undone["outcome"], "skipped");
+    assert_eq!(undone["backupPath"], document["backupPath"]);
+    let backup = document["backupPath"].as_str().unwrap();
+    assert_eq!(std::fs::read_to_string(sandbox.path(backup)).unwrap(), old);
+    let told = sandbox.run(&["undo", "s.jsonl"]).stdout();
+    assert!(
+        told.contains(".foldline-prune.bak") && told.contains("over s.jsonl"),
+        "{told}"
+    );
 }
 
 #[test]

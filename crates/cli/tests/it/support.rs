@@ -91,6 +91,48 @@ impl Sandbox {
             .unwrap()
     }
 
+    /// Runs with a terminal for both outputs. Returns the exit code, and what reached the terminal.
+    #[cfg(unix)]
+    pub(crate) fn run_on_terminal(&self, args: &[&str]) -> (Option<i32>, String) {
+        use std::io::Read as _;
+        use std::os::unix::ffi::OsStringExt as _;
+        use std::os::unix::fs::OpenOptionsExt as _;
+
+        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap().into_bytes();
+        let name = PathBuf::from(std::ffi::OsString::from_vec(name));
+        let terminal = std::fs::File::options()
+            .read(true)
+            .write(true)
+            .custom_flags(rustix::fs::OFlags::NOCTTY.bits().cast_signed())
+            .open(name)
+            .unwrap();
+        let mut command = self.command(Path::new(env!("CARGO_BIN_EXE_foldline")));
+        command
+            .args(args)
+            .env_remove("NO_COLOR")
+            .env("TERM", "xterm-256color")
+            .stdin(Stdio::null())
+            .stdout(terminal.try_clone().unwrap())
+            .stderr(terminal);
+        let mut child = command.spawn().unwrap();
+        // It holds the other ends, which have to be closed for the reading to end.
+        drop(command);
+        let mut shown = Vec::new();
+        let mut master = std::fs::File::from(master);
+        let mut buffer = [0; 4096];
+        // Linux says "input/output error" when nobody writes any more.
+        while let Ok(read @ 1..) = master.read(&mut buffer) {
+            shown.extend_from_slice(&buffer[..read]);
+        }
+        let code = child.wait().unwrap().code();
+        (code, String::from_utf8_lossy(&shown).into_owned())
+    }
+
     /// Runs with `--json` and parses the one document.
     pub(crate) fn json(&self, args: &[&str]) -> serde_json::Value {
         let mut all = args.to_vec();

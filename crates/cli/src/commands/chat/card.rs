@@ -8,7 +8,8 @@ use foldline_compaction_core::decide::Reason;
 
 use super::markdown::Layout;
 use super::screen::wrap;
-use crate::output::{BOLD, DIM, GOOD, grouped};
+use crate::output::grouped;
+use crate::output::styles::{BOLD, DIM, GOOD};
 
 /// What stands on the screen while a compaction runs.
 pub(super) fn loader(start: &CompactionStart) -> &'static str {

@@ -14,7 +14,8 @@ use foldline_session_model::tree::Leaf;
 use super::Chat;
 use super::command::{self, Command, GoalCommand};
 use crate::commands::run::failed;
-use crate::output::{BOLD, DIM, grouped};
+use crate::output::grouped;
+use crate::output::styles::{BOLD, DIM};
 use crate::view::harmless;
 
 impl Chat {

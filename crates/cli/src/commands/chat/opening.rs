@@ -20,7 +20,8 @@ use super::screen::{Screen, clip};
 use crate::door::session_error;
 use crate::error::CommandError;
 use crate::host::{self, Reach};
-use crate::output::{DIM, grouped};
+use crate::output::grouped;
+use crate::output::styles::DIM;
 use crate::setup::Setup;
 use crate::view::{first_line, harmless, plain};
 

@@ -8,7 +8,7 @@ use anstyle::Style;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::markdown::{Colours, Layout, Markdown};
-use crate::output::{BAD, BOLD, DIM, GOOD, NOTE};
+use crate::output::styles::{BAD, BOLD, DIM, GOOD, NOTE};
 use crate::view::harmless;
 
 /// What the chat is drawn on.

@@ -5,7 +5,7 @@ use foldline_session_model::model_call::ToolOutcome;
 
 use super::card;
 use super::screen::{Screen, clip};
-use crate::output::{BAD, DIM};
+use crate::output::styles::{BAD, DIM};
 use crate::view::{first_line, harmless};
 
 const WORKING: &str = "Working...";

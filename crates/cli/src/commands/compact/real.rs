@@ -1,7 +1,5 @@
 //! The compaction itself, through the library's door.
 
-use std::path::Path;
-
 use foldline_agent_session::event::{
     CompactionAction, CompactionEnd, CompactionResult, FailureKind, OperationOutcome,
 };
@@ -11,11 +9,10 @@ use foldline_session_model::Tokens;
 use foldline_session_model::fold::Profile;
 use foldline_session_model::tokens::Heuristic;
 use foldline_session_model::tree::Leaf;
-use foldline_session_store::{DiskStore, SessionStore as _};
 
 use super::{Asked, Document, Work, diff, elapsed, skipped};
 use crate::args::Strategy;
-use crate::commit;
+use crate::commit::Draft;
 use crate::door::{Door, session_error};
 use crate::error::{CommandError, ErrorKind, Status};
 use crate::model::failure_error;
@@ -36,25 +33,19 @@ pub(super) fn run(
     };
     let source = session.path.display().to_string();
     let leaf = session.log.leaf().map(|ix| session.log.entry_id(ix));
-    let door = match &args.output {
-        None => Door::of(session, options)?,
+    let (door, draft) = match &args.output {
+        None => (Door::of(session, options)?, None),
         Some(output) => {
-            let store = DiskStore::new();
-            commit::copy(&session, &store, output)?;
+            let draft = Draft::of(&session, output)?;
             drop(session);
-            Door::at(output, options)?
+            (Door::at(draft.path(), options)?, Some(draft))
         }
     };
     let done = door.run(&progress, door.session.compact(wanted(work, &document)));
-    if !matches!(&done, Ok(end) if end.outcome == OperationOutcome::Committed)
-        && let Some(output) = &args.output
-    {
-        forget_copy(output);
-    }
     drop(progress);
     let end = done.map_err(|e| session_error(&e))?;
     match end.outcome {
-        OperationOutcome::Committed => {}
+        OperationOutcome::Committed => draft.map_or(Ok(()), Draft::publish)?,
         OperationOutcome::Failed => return Err(failure(&end)),
         OperationOutcome::Skipped => return Ok(unpaid(work, document, &end)),
         OperationOutcome::Cancelled => {
@@ -123,13 +114,6 @@ fn wanted(work: &Work<'_>, document: &Document) -> CompactOptions {
         None => {}
     }
     options
-}
-
-/// Removes a copy that came to nothing.
-fn forget_copy(output: &Path) {
-    if let Err(error) = DiskStore::new().volume().remove(output) {
-        output::warning(&format!("{}: {error}", output.display()));
-    }
 }
 
 fn failure(end: &CompactionEnd) -> CommandError {

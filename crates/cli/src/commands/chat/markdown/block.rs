@@ -5,7 +5,7 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{Colours, Layout};
-use crate::output::{BOLD, DIM, NOTE};
+use crate::output::styles::{BOLD, DIM, NOTE};
 use crate::view::harmless;
 
 const ITALIC: Style = Style::new().italic();
