@@ -3,12 +3,12 @@
 //!
 //! Everything happens in one task, one step after the other: when [`Core::drive`] returns, nothing is left to happen.
 
+mod report;
 mod trouble;
 
 use foldline_compaction_core::decide::{Boundary, Guard};
 use foldline_llm_client::{LlmError, ReplaySafety};
-use foldline_session_model::model_call::{InputBlock, StopReason, Usage};
-use foldline_session_model::{Display, EntryDraft, EntryId, Tokens};
+use foldline_session_model::{Display, EntryDraft, Tokens};
 
 use crate::ask::{Answer, estimate};
 use crate::continuation::Continuation;
@@ -18,79 +18,13 @@ use crate::hooks::{AgentEndEvent, AgentSettledEvent, BeforeAgentStartEvent, Hook
 use crate::journal::{CommitError, now_ms};
 use crate::maintenance::{Maintained, auto_continue};
 use crate::message::{self, Speaker};
-use crate::queue::{Delivery, Queued};
+use crate::queue::Delivery;
 use crate::retry::{AfterFailure, Facts, Media, after_failure};
 use crate::shared::Lease;
 use crate::tool_calls::AfterCalls;
+pub use report::{FinalAnswer, RunReport};
+pub(crate) use report::{Input, Start};
 use trouble::random;
-
-/// Something to say to the model.
-#[derive(Clone, Debug)]
-pub(crate) struct Input {
-    pub(crate) speaker: Speaker,
-    pub(crate) blocks: Vec<InputBlock<'static>>,
-    /// The waiting message that it delivers.
-    pub(crate) queued_id: Option<String>,
-}
-
-impl Input {
-    pub(crate) fn user(blocks: Vec<InputBlock<'static>>) -> Self {
-        Self {
-            speaker: Speaker::User,
-            blocks,
-            queued_id: None,
-        }
-    }
-}
-
-impl From<Queued> for Input {
-    fn from(message: Queued) -> Self {
-        Self {
-            queued_id: Some(message.id),
-            ..Self::user(message.blocks)
-        }
-    }
-}
-
-/// What a run begins with.
-#[derive(Debug)]
-pub(crate) enum Start {
-    /// A prompt.
-    Prompt(Vec<InputBlock<'static>>),
-    /// The context as it is.
-    Continue,
-    /// The messages that wait.
-    Queue,
-}
-
-/// How a run ended.
-#[derive(Clone, Debug, PartialEq)]
-#[must_use]
-pub struct RunReport {
-    /// How.
-    pub end: RunEnd,
-    /// The last answer.
-    pub answer: Option<FinalAnswer>,
-    /// Why it failed.
-    pub error: Option<String>,
-    /// What kind of failure it was, if it failed.
-    pub failure: Option<Box<FailureKind>>,
-    /// How many requests it made, those of maintenance not counted.
-    pub requests: u32,
-}
-
-/// The last answer of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FinalAnswer {
-    /// Its entry.
-    pub entry_id: EntryId,
-    /// Its text.
-    pub text: String,
-    /// How it ended.
-    pub stop: StopReason,
-    /// What it cost.
-    pub usage: Usage,
-}
 
 /// What one pass of requests and tools came to.
 enum Ran {
