@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 mod checks;
+mod ledger;
 #[path = "../../src/testing/pairs.rs"]
 mod pairs;
 mod world;

@@ -20,6 +20,7 @@ use foldline_session_store::{Fault, MemoryStore, SessionStore as _};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::checks;
+use crate::ledger::{Fate, Ledger, Queue};
 use crate::pairs::Pairs;
 
 const FILE: &str = "/sessions/test.jsonl";
@@ -72,78 +73,6 @@ pub(crate) enum Death {
 pub(crate) struct Life {
     pub(crate) ops: Vec<Op>,
     pub(crate) death: Death,
-}
-
-/// Which messages keep their order among each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Queue {
-    Steer,
-    FollowUp,
-}
-
-/// What became of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    /// Nobody was told.
-    Unknown,
-    /// It was accepted, at this moment.
-    Accepted(usize),
-    /// It was refused.
-    Refused,
-}
-
-#[derive(Debug)]
-struct Said {
-    queue: Queue,
-    at: usize,
-    fate: Fate,
-}
-
-/// Everything that was said. Moments are counted, one for each message and each acknowledgement.
-#[derive(Debug, Default)]
-struct Ledger {
-    said: Vec<Said>,
-    moment: usize,
-}
-
-impl Ledger {
-    fn say(&mut self, queue: Queue) -> (usize, String) {
-        self.moment += 1;
-        let at = self.moment;
-        self.said.push(Said {
-            queue,
-            at,
-            fate: Fate::Unknown,
-        });
-        let number = self.said.len() - 1;
-        let text = format!(
-            "message {number}: {}",
-            "please look at this ".repeat(number % 7 * 12)
-        );
-        (number, text)
-    }
-
-    fn accepted(&mut self, number: usize) {
-        self.moment += 1;
-        let moment = self.moment;
-        let said = &mut self.said[number];
-        if said.fate == Fate::Unknown {
-            said.fate = Fate::Accepted(moment);
-        }
-    }
-
-    /// Of a machine that has stopped nobody knows what it still wrote.
-    fn refused(&mut self, number: usize, stopped: bool) {
-        let said = &mut self.said[number];
-        assert_eq!(
-            said.fate,
-            Fate::Unknown,
-            "message {number} was accepted and refused"
-        );
-        if !stopped {
-            said.fate = Fate::Refused;
-        }
-    }
 }
 
 /// Sleeps for a while and answers; remembers which calls it ran.
