@@ -1,7 +1,7 @@
 //! Files that commands write whole: copies, forks, imports; and the writer for a repair.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use foldline_session_model::EntryId;

@@ -87,7 +87,7 @@ fn what_gone_sessions_left_is_removed_and_their_last_backup_stays() {
     assert!(!staged.exists());
     let left: Vec<String> = names(&home)
         .into_iter()
-        .filter(|name| name.ends_with(".bak"))
+        .filter(|name| std::path::Path::new(name).extension().is_some_and(|e| e == "bak"))
         .collect();
     assert_eq!(left.len(), 2);
     let artifacts = session.with_extension("");

@@ -352,7 +352,10 @@ fn what_gone_sessions_left_is_found_in_folders_without_a_session() {
         home.store.leftovers(folder, std::time::UNIX_EPOCH).unwrap().len(),
         3
     );
-    assert_eq!(home.store.orphaned_backups(folder).unwrap(), [session.clone()]);
+    assert_eq!(
+        home.store.orphaned_backups(folder).unwrap(),
+        std::slice::from_ref(&session)
+    );
     assert_eq!(home.store.backups(&session).unwrap()[0].path, backup);
     let nowhere = home.layout.sessions().join("nowhere");
     assert!(home.store.project_folders(&nowhere).unwrap().is_empty());

@@ -301,8 +301,8 @@ over_both_stores! {
         assert_eq!(&*place.store.read(&repaired).unwrap(), original.as_bytes());
         let backups = place.store.backups(&place.session()).unwrap();
         let kinds: Vec<BackupKind> = backups.iter().map(Backup::kind).collect();
-        use BackupKind::{Append, Rewrite};
-        assert_eq!(kinds, [Append, Append, Append, Rewrite]);
+        let append = BackupKind::Append;
+        assert_eq!(kinds, [append, append, append, BackupKind::Rewrite]);
     }
 
     fn backups_of_other_agents_are_not_ours(place: Place) {
