@@ -245,17 +245,18 @@ impl SessionLog {
 
     /// What the entry's parent is.
     pub fn parent(&self, ix: EntryIx) -> Parent {
-        let Some(parent) = self.parent_id(ix) else {
-            return Parent::Root;
-        };
         // Nearly always the entry before it.
         if !self.ids.has_duplicates()
             && let Some(before) = ix.0.checked_sub(1).map(EntryIx)
-            && self.id(before) == parent
+            && let (Some(head), Some(head_before)) = (self.head(ix), self.head(before))
+            && head.names_as_parent(self.line_of(head), head_before, self.line_of(head_before))
         {
             return Parent::Entry(before);
         }
-        self.find(parent).map_or(Parent::Missing, Parent::Entry)
+        match self.parent_id(ix) {
+            Some(parent) => self.find(parent).map_or(Parent::Missing, Parent::Entry),
+            None => Parent::Root,
+        }
     }
 
     /// Decodes an entry, with patch records applied.

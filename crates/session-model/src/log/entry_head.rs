@@ -156,6 +156,16 @@ impl EntryHead {
         }
     }
 
+    /// Whether both stand in the beginnings of their lines, and this one names the other as its parent: told by their
+    /// bytes, for the walk to the root takes this step for nearly every entry.
+    pub(crate) fn names_as_parent(&self, line: &[u8], other: &Self, other_line: &[u8]) -> bool {
+        let (Texts::InLine { parent, .. }, Texts::InLine { id, .. }) = (self.texts, other.texts) else {
+            return false;
+        };
+        let parent = line.get(parent.range()).unwrap_or_default();
+        !parent.is_empty() && Some(parent) == other_line.get(id.range()) && parent.is_ascii()
+    }
+
     /// Bytes of the line from where the id and the parent's id end, for one who only wants them to be near.
     pub(crate) fn ends_of_texts(&self, line: &[u8]) -> u8 {
         let Texts::InLine { id, parent, .. } = self.texts else {
