@@ -56,6 +56,7 @@ impl Core {
             Ok(log) => log,
             Err(error) => return Ok(Answer::Impossible(error.to_string())),
         };
+        let after_compaction = std::mem::take(&mut self.live.compacted_mid_run);
         let shown = std::sync::atomic::AtomicBool::new(false);
         let outcome = {
             let context = match context(&log, self.options.profile) {
@@ -72,7 +73,19 @@ impl Core {
             let view = context.llm_view_for(&wrappers, TrailingCalls::Answer, &origin);
             let messages: Vec<RequestMessage<'_>> =
                 view.iter().map(|message| message.to_request(&log)).collect();
-            let messages = self.hooked_messages(self.with_media(messages), cancel).await;
+            let messages = self.with_media(messages);
+            let planned = (after_compaction && self.options.hooks.wants(HookEvent::Context))
+                .then(|| estimate_of(&messages));
+            let messages = self.hooked_messages(messages, cancel).await;
+            if let Some(planned) = planned {
+                // What was compacted to fit may not, with what hooks add.
+                let grown = estimate_of(&messages).saturating_sub(planned);
+                if grown > Tokens::ZERO
+                    && let Some(text) = self.still_over(self.size_now() + grown)
+                {
+                    return Ok(Answer::Impossible(text));
+                }
+            }
             if let Some(id) = repeated_call(&messages) {
                 let text = format!("the call id {id} is in more than one answer; the request was not sent");
                 return Ok(Answer::Impossible(text));
@@ -332,6 +345,12 @@ fn repeated_call(messages: &[RequestMessage<'_>]) -> Option<String> {
         }
     }
     None
+}
+
+/// An estimate for the messages of a request, to compare with another one of this kind.
+fn estimate_of(messages: &[RequestMessage<'_>]) -> Tokens {
+    use foldline_session_model::tokens::{Heuristic, TokenCounter as _};
+    Heuristic.one(&serde_json::to_string(messages).unwrap_or_default())
 }
 
 /// An estimate for what is about to be said.

@@ -469,7 +469,7 @@ impl Core {
             instructions: order.instructions.clone(),
             prompt_override: None,
             preserve_data: None,
-            reasoning: self.options.settings.summary_reasoning,
+            reasoning: self.maintenance_reasoning(),
         };
         Ok((ground, seen.last_user_text))
     }

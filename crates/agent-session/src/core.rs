@@ -80,7 +80,7 @@ pub struct SessionSettings {
     pub retry: RetryPolicy,
     /// Limits of maintenance calls.
     pub maintenance_budget: Duration,
-    /// How hard the summarising model thinks (`compaction.thinkingLevel`).
+    /// How hard the summarising model thinks (`compaction.thinkingLevel`); unset: as the session's model does.
     pub summary_reasoning: ReasoningEffort,
     /// What tool output may be pruned.
     pub pruning: Policy,
@@ -285,6 +285,8 @@ pub(crate) struct Live {
     pub(crate) windows: BTreeMap<ModelRef, Tokens>,
     /// How many tokens a model counted for each of the estimate, when that was last known.
     pub(crate) density: Option<(ModelRef, f64)>,
+    /// Whether the next request is the first one behind a compaction within a run.
+    pub(crate) compacted_mid_run: bool,
     /// How many fallback models this turn has used; the current one comes back with the next prompt.
     pub(crate) fallback: usize,
     /// Whether the promotion was tried.
@@ -315,6 +317,7 @@ impl Live {
             last_failure: None,
             windows: BTreeMap::new(),
             density: None,
+            compacted_mid_run: false,
             fallback: 0,
             promoted: false,
             system: None,
@@ -377,6 +380,16 @@ impl Core {
 
     pub(crate) fn model_ref(&self) -> Option<ModelRef> {
         self.model().map(|model| model.profile().model_ref())
+    }
+
+    /// How hard a model thinks that summarises or chooses lines: as the settings say, else as hard as the session's own
+    /// model, but nobody waits for as much as it can (R12; FB-067).
+    pub(crate) const fn maintenance_reasoning(&self) -> ReasoningEffort {
+        match (self.options.settings.summary_reasoning, self.options.reasoning) {
+            (ReasoningEffort::Unset, ReasoningEffort::Max) => ReasoningEffort::High,
+            (ReasoningEffort::Unset, own) => own,
+            (named, _) => named,
+        }
     }
 
     /// The limits of the current model.

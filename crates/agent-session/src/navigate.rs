@@ -349,7 +349,7 @@ impl Core {
             model: &known,
             prompts: &prompts,
             instructions,
-            reasoning: foldline_session_model::model_call::ReasoningEffort::Unset,
+            reasoning: self.maintenance_reasoning(),
         };
         let requests: Vec<LlmRequest<'static>> = {
             let preparation =

@@ -339,8 +339,11 @@ impl Core {
                 return Ok(Turned::Ends(Ran::Cancelled));
             }
         }
-        driving.requests += 1;
-        Ok(match self.ask(&lease.cancel).await? {
+        let answer = self.ask(&lease.cancel).await;
+        if !matches!(answer, Ok(Answer::Impossible(_))) {
+            driving.requests += 1;
+        }
+        Ok(match answer? {
             Answer::Impossible(text) => Turned::Ends(Ran::Refused(text)),
             Answer::Cancelled => Turned::Ends(Ran::Cancelled),
             Answer::Failed { error, replay } => Turned::Ends(Ran::Failed { error, replay }),

@@ -1,9 +1,10 @@
 //! What hooks say about a compaction (spec "Orchestrator and clients", 6.1 steps 10 and 11, 13).
 
+use foldline_compaction_core::accounting::ContextSize;
 use foldline_compaction_core::file_ops::{FileOps, ToolTable};
 use foldline_compaction_core::summary::{self, PrepareOptions, Window};
 use foldline_compaction_core::verbatim::{self, Parameters};
-use foldline_session_model::fold::ContextItem;
+use foldline_session_model::fold::{Context, ContextItem};
 use foldline_session_model::log::SessionLog;
 use foldline_session_model::message::{Message, SummaryText};
 use foldline_session_model::model_call::RawJson;
@@ -23,6 +24,9 @@ struct Told {
     first_kept: Option<EntryId>,
     messages: Vec<RawJson<'static>>,
     prefix: Vec<RawJson<'static>>,
+    /// The size of the context as triggers see it, which is what is told and recorded (D10).
+    size: Tokens,
+    /// Its estimate, to compare with that of the rebuilt one (D11).
     tokens_before: Tokens,
     kept: Tokens,
     previous: Option<String>,
@@ -64,7 +68,7 @@ impl Core {
                         messages_to_summarize: told.messages.clone(),
                         turn_prefix_messages: told.prefix.clone(),
                         is_split_turn: !told.prefix.is_empty(),
-                        tokens_before: told.tokens_before,
+                        tokens_before: told.size,
                         previous_summary: told.previous.as_deref(),
                         previous_preserve_data: told.previous_data.clone(),
                         file_ops: (&told.file_ops).into(),
@@ -130,8 +134,8 @@ impl Core {
                 context(&input.log, input.profile).map_err(|error| NotPlanned::Failed(error.to_string()))?;
             let preparation = verbatim::prepare(&context, parameters, input.small, &Heuristic)
                 .map_err(|nothing| NotPlanned::Skipped(nothing.to_string()))?;
-            let before = preparation.tokens_before();
-            let made = verbatim::finish_override(&preparation, &text, input.demand, before, &Heuristic);
+            let size = size_of(&input, &context);
+            let made = verbatim::finish_override(&preparation, &text, input.demand, size, &Heuristic);
             match made {
                 Ok(compaction) => Ok(Planned {
                     tokens_before: compaction.stats.tokens_before,
@@ -190,7 +194,7 @@ fn custom(ground: &Ground, told: Told, made: HookCompaction) -> Result<Planned, 
             summary,
             short_summary: made.short_summary,
             first_kept: made.first_kept_entry_id.or(told.first_kept),
-            tokens_before: made.tokens_before.unwrap_or(told.tokens_before),
+            tokens_before: made.tokens_before.unwrap_or(told.size),
             details: made
                 .details
                 .map_or_else(|| "{}".to_owned(), |details| details.get().to_owned()),
@@ -230,6 +234,7 @@ fn kept_from(ground: &Ground, first: &EntryId) -> Result<Tokens, NotPlanned> {
 fn told(ground: &Ground, action: CompactionAction, parameters: Parameters) -> Result<Told, NotPlanned> {
     let context =
         context(&ground.log, ground.profile).map_err(|error| NotPlanned::Failed(error.to_string()))?;
+    let size = size_of(ground, &context);
     let entries = context
         .path
         .iter()
@@ -242,6 +247,7 @@ fn told(ground: &Ground, action: CompactionAction, parameters: Parameters) -> Re
             first_kept: preparation.first_kept(),
             messages: messages(&ground.log, preparation.compacted()),
             prefix: Vec::new(),
+            size,
             tokens_before: preparation.tokens_before(),
             kept: preparation.tail_tokens(),
             previous: None,
@@ -277,6 +283,7 @@ fn told(ground: &Ground, action: CompactionAction, parameters: Parameters) -> Re
         first_kept: preparation.first_kept(),
         messages: messages(&ground.log, preparation.history()),
         prefix: messages(&ground.log, preparation.turn_prefix()),
+        size,
         tokens_before: preparation.tokens_before(),
         kept: preparation.kept_tokens(),
         previous: preparation.previous_summary().map(str::to_owned),
@@ -285,6 +292,10 @@ fn told(ground: &Ground, action: CompactionAction, parameters: Parameters) -> Re
         lines: None,
         entries,
     })
+}
+
+fn size_of(ground: &Ground, context: &Context<'_>) -> Tokens {
+    ContextSize::of(context, ground.overhead, Tokens::ZERO, &Heuristic).tokens
 }
 
 /// Messages as the session holds them; of entries that are no messages, the whole entry.

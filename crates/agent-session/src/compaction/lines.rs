@@ -83,6 +83,7 @@ impl Core {
         };
         let mut answers: Replies = Vec::new();
         let mut told = None;
+        let mut asked_last = None;
         loop {
             let (input, asked, so_far) = (ground.clone(), profiles.clone(), answers.clone());
             let wanted = parameters.clone();
@@ -112,9 +113,13 @@ impl Core {
                     };
                 }
                 Stand::Failed { message, category } => {
+                    // Without a key there is nothing to look into.
+                    let told = told.filter(|_| category != Category::Unauthenticated);
                     let beside = told.map_or_else(String::new, |path| format!(" (diagnostic: {path})"));
-                    let text = match category {
-                        Category::Unauthenticated => format!("No API key found for {message}"),
+                    let text = match (category, asked_last) {
+                        (Category::Unauthenticated, Some(provider)) => {
+                            format!("No API key found for {provider}: {message}")
+                        }
                         _ => message,
                     };
                     let kind = match answers.pop() {
@@ -133,6 +138,7 @@ impl Core {
                     let Some(model) = models.get(candidate) else {
                         return Err(NotPlanned::Failed("no available model".to_owned()));
                     };
+                    asked_last = Some(model.profile().provider.clone());
                     let mark = Oversized::mark(model.profile(), std::slice::from_ref(&*request));
                     let answer = if self.live.oversized.holds(mark) {
                         Err(LlmError::new(ErrorClass::OVERFLOW, UNCHANGED))
@@ -295,7 +301,7 @@ fn stand(
 ) -> Result<Stand, NotPlanned> {
     with_preparation(ground, parameters, ground.small, |preparation| {
         let prompts = RangePrompts::default();
-        let mut ladder = ladder(preparation, &prompts, profiles, climb, last);
+        let mut ladder = ladder(preparation, &prompts, ground, profiles, climb, last);
         let mut answers = answers.iter();
         loop {
             match ladder.step(&Heuristic) {
@@ -326,7 +332,7 @@ fn last_attempt(
 ) -> Option<Attempt> {
     let attempt = with_preparation(ground, parameters, ground.small, |preparation| {
         let prompts = RangePrompts::default();
-        let mut ladder = ladder(preparation, &prompts, profiles, climb, last);
+        let mut ladder = ladder(preparation, &prompts, ground, profiles, climb, last);
         let mut attempt = None;
         for answer in answers {
             match ladder.step(&Heuristic) {
@@ -342,13 +348,14 @@ fn last_attempt(
 fn ladder<'p, 'c, 'l>(
     preparation: &'p Preparation<'c, 'l>,
     prompts: &'p RangePrompts,
+    ground: &Ground,
     profiles: &[ModelProfile],
     climb: Climb,
     last: LastRung,
 ) -> Ladder<'p, 'c, 'l> {
     let candidates = profiles.iter().map(|profile| Candidate {
         profile: profile.clone(),
-        reasoning: foldline_session_model::model_call::ReasoningEffort::Unset,
+        reasoning: ground.reasoning,
         credentials: Credentials::Present,
     });
     Ladder::new(preparation, prompts, candidates.collect(), climb, last)

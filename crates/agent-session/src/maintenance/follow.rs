@@ -23,6 +23,7 @@ impl Core {
             ..Order::automatic(due.reason, due.urgency)
         };
         let ended = self.compact(lease, order).await;
+        self.live.compacted_mid_run = mid_turn && ended.came == Came::Committed;
         // What was not compacted before a prompt may be with it (spec, 3.4).
         if boundary == Boundary::BeforePrompt && ended.came == Came::Skipped {
             self.live.overflow_guard = Guard::Armed;
@@ -96,23 +97,30 @@ impl Core {
         over_window: bool,
         end: &CompactionEnd,
     ) -> Option<String> {
-        let window = self.limits().map(|limits| limits.window());
         match came {
             Came::Cancelled => Some(
                 "Post-tool context compaction was cancelled before the next provider request.".to_owned(),
             ),
-            Came::Committed => window.filter(|window| residual > *window).map(|window| {
-                format!(
-                    "Post-tool context remains over the provider hard input limit after compaction ({residual} > \
-                     {window} tokens); the next provider request was not sent."
-                )
-            }),
+            Came::Committed => self.still_over(residual),
             Came::Failed | Came::Skipped | Came::Vetoed if over_window => Some(format!(
                 "Post-tool context compaction failed before the next provider request: {}",
-                end.error_message.as_deref().unwrap_or("nothing eligible to compact")
+                end.error_message
+                    .as_deref()
+                    .unwrap_or("nothing eligible to compact")
             )),
             Came::Failed | Came::Skipped | Came::Vetoed => None,
         }
+    }
+
+    /// Why a request of this size is not sent behind a compaction within a run; `None`: it fits.
+    pub(crate) fn still_over(&self, projected: Tokens) -> Option<String> {
+        let window = self.limits()?.window();
+        (projected > window).then(|| {
+            format!(
+                "Post-tool context remains over the provider hard input limit after compaction ({projected} > {window} \
+                 tokens); the next provider request was not sent."
+            )
+        })
     }
 
     /// What follows a compaction.

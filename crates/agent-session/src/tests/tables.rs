@@ -46,6 +46,7 @@ mod requests;
 mod retry;
 mod summaries;
 mod tree;
+mod verbatim;
 
 /// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

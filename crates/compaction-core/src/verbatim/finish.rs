@@ -265,7 +265,7 @@ pub fn finish_override(
 #[non_exhaustive]
 pub enum OverrideError {
     /// It holds nothing but white space.
-    #[error("the hook returned a blank text in place of the compacted lines")]
+    #[error("No compacted text provided by extension")]
     Blank,
     /// It does not make the context smaller.
     #[error(transparent)]

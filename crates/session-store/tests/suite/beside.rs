@@ -214,6 +214,40 @@ fn a_sidecar_has_a_name_of_its_own_and_never_fails_its_subject() {
     );
 }
 
+/// Spec "Verbatim", 21, sidecars: "names regex `^BASE-compaction-diagnostic-\d+-[0-9a-f-]{36}\.json$`, two in one ms
+/// both survive".
+#[test]
+fn two_sidecars_of_one_kind_in_one_millisecond_both_survive() {
+    both(|place| {
+        let place = place.with_entries(0);
+        let uuids = [
+            "01985a0e-7c1b-7d40-9a3e-5f0c2b6d8e11",
+            "01985a0e-7c1b-7d40-9a3e-5f0c2b6d8e12",
+        ];
+        let written = uuids.map(|unique| {
+            let name = SidecarName {
+                kind: "compaction-diagnostic",
+                now: now(),
+                unique,
+            };
+            let written = place.store.sidecar(&place.session(), &name, unique.as_bytes());
+            written.path().unwrap().to_path_buf()
+        });
+        for (path, unique) in written.iter().zip(uuids) {
+            assert_eq!(&*place.store.read(path).unwrap(), unique.as_bytes());
+            let name = path.file_name().unwrap().to_str().unwrap();
+            let rest = name.strip_prefix("s-compaction-diagnostic-").unwrap();
+            let (millis, id) = rest.strip_suffix(".json").unwrap().split_once('-').unwrap();
+            assert!(
+                !millis.is_empty() && millis.bytes().all(|b| b.is_ascii_digit()),
+                "{name}"
+            );
+            assert_eq!((id, id.len()), (unique, 36));
+            assert_eq!(path.parent(), Some(&*place.folder));
+        }
+    });
+}
+
 #[test]
 fn a_repair_keeps_what_is_sound_and_loses_nothing() {
     both(|place| {

@@ -66,6 +66,11 @@ fn typed_facts_beat_prose() {
         (None, &["overloaded_error"], "Overloaded", OVERLOADED),
         (None, &["api_error"], "Internal server error", SERVER),
         (Some(503), &[], "try later", SERVER),
+        // Spec "Verbatim", 21: "500/501/599 rate, 499/600 provider".
+        (Some(501), &[], "", SERVER),
+        (Some(599), &[], "", SERVER),
+        (Some(499), &[], "", INVALID),
+        (Some(600), &[], "", UNKNOWN),
         (Some(400), &[], "no idea", INVALID),
         (None, &["rate_limit_error"], "prompt is too long", RateLimit),
         (
