@@ -41,7 +41,7 @@ enum Task {
     Conformance(conformance::Args),
     /// Lose power, kill writers, fill disks; check that nothing acknowledged is lost.
     Crash(crash::Args),
-    /// Talk to a real llama.cpp server through all three APIs.
+    /// Chat in a terminal by a script; talk to a real llama.cpp server through all three APIs.
     E2e(e2e::Args),
     /// Write the generated sessions of `fixtures/`, or check that they are fresh.
     Fixtures(fixtures::Args),

@@ -77,7 +77,8 @@ impl Terminal {
 
     fn tmux(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let output = Command::new("tmux")
-            .args(["-L", &self.socket])
+            // Whatever the locale of this process is: screens are UTF-8.
+            .args(["-u", "-L", &self.socket])
             .args(arguments)
             .stdin(Stdio::null())
             .output()

@@ -94,6 +94,33 @@ fn a_failure_is_told_and_the_chat_goes_on() {
 }
 
 #[test]
+fn models_change_and_old_output_is_pruned() {
+    let sandbox = Sandbox::new();
+    let source = sandbox.fixture("realistic.jsonl");
+    let server = Server::start(vec![Script::Text("Yes.".to_owned(), "stop")]);
+    let settings = format!(
+        r#"{{"providers":{{"other":{{"baseUrl":"{}","api":"openai-completions"}}}}}}"#,
+        server.url
+    );
+    std::fs::create_dir_all(sandbox.path(".config/foldline")).unwrap();
+    sandbox.write(".config/foldline/settings.json", settings);
+    let input = "/model nobody\n/model other/large\nAre you there?\n/prune\n/undo\n/undo\n/summary\n";
+    let run = sandbox.run_with_input(&arguments(&server, &["--session", &source]), input);
+    assert_eq!(run.code(), 0, "{}", run.all());
+    for part in [
+        "error: \"nobody\" is no model",
+        "The model is other/large\n",
+        " tool results became notices, about ",
+        "Took back the prune",
+        "There is no compaction and no prune to take back",
+        "No compaction is in force here",
+    ] {
+        assert!(run.stdout().contains(part), "{part:?} is missing: {}", run.all());
+    }
+    assert!(server.requests()[0].contains(r#""model":"large""#));
+}
+
+#[test]
 fn a_goal_is_told_to_who_writes_a_summary() {
     let sandbox = Sandbox::new();
     std::fs::create_dir_all(sandbox.path(".config/foldline")).unwrap();
