@@ -152,8 +152,11 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, CommandError> {
         later: VecDeque::new(),
         leaves: false,
     };
+    chat.runtime.block_on(chat.session.tell_startup());
     chat.greet();
-    chat.talk(&mut input)?;
+    let talked = chat.talk(&mut input);
+    chat.runtime.block_on(chat.session.tell_quit());
+    talked?;
     Ok(Status::Done)
 }
 

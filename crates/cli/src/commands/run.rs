@@ -85,6 +85,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, CommandError> {
     }
     let session = host::open(&setup, args.session.as_deref(), args.tools.as_ref(), Reach::Tail)?;
     let runtime = runtime()?;
+    runtime.block_on(session.tell_startup());
     let progress = Progress::start("Working");
     let mut record = Record::default();
     let done = drive(
@@ -96,6 +97,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, CommandError> {
         },
     );
     drop(progress);
+    runtime.block_on(session.tell_quit());
     record.end_line(format);
     let report = match done {
         Ok(Prompted::Ran(report)) => report,

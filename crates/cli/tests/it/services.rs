@@ -174,13 +174,9 @@ fn the_providers_own_compaction_stands_beside_the_summary() {
     assert!(!sandbox.read("off.jsonl").contains("openaiRemoteCompaction"));
 }
 
-/// Hooks are told of sessions that take each other's place, and may keep one.
+/// A hook that writes down what it is told of sessions, and keeps a session from being left for an older one.
 #[cfg(unix)]
-#[test]
-fn rpc_asks_hooks_before_it_switches() {
-    let sandbox = Sandbox::new();
-    let session = sandbox.fixture("linear.jsonl");
-    let other = sandbox.fixture("tool-pairs.jsonl");
+fn told_of_sessions(sandbox: &Sandbox) {
     let hook = "read line; echo \"$line\" >> told; case \"$line\" in *before_switch*resume*) echo '{\"cancel\":true}';; esac";
     let events = [
         "session_start",
@@ -189,10 +185,32 @@ fn rpc_asks_hooks_before_it_switches() {
         "session_shutdown",
     ];
     settings(
-        &sandbox,
+        sandbox,
         USER,
         &json!({"hooks": {"one": {"events": events, "command": "sh", "args": ["-c", hook]}}}),
     );
+}
+
+/// What it wrote down: `event reason`.
+#[cfg(unix)]
+fn what_was_told(sandbox: &Sandbox) -> Vec<String> {
+    let told = sandbox.read("told");
+    let told = told.lines().map(|line| {
+        let event: Value = serde_json::from_str(line).unwrap();
+        let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
+        format!("{} {}", text("type"), text("reason"))
+    });
+    told.collect()
+}
+
+/// Hooks are told of sessions that take each other's place, and may keep one.
+#[cfg(unix)]
+#[test]
+fn rpc_asks_hooks_before_it_switches() {
+    let sandbox = Sandbox::new();
+    let session = sandbox.fixture("linear.jsonl");
+    let other = sandbox.fixture("tool-pairs.jsonl");
+    told_of_sessions(&sandbox);
     let input = [
         json!({"id": 1, "type": "switch_session", "sessionPath": other}),
         json!({"id": 2, "type": "clone"}),
@@ -210,26 +228,56 @@ fn rpc_asks_hooks_before_it_switches() {
     assert_eq!(answers[0]["data"]["cancelled"], true, "{}", run.all());
     assert_eq!(answers[1]["data"]["cancelled"], false, "{}", run.all());
     assert_ne!(answers[2]["data"]["sessionFile"], json!(session));
-    let told: Vec<(String, String)> = sandbox
-        .read("told")
-        .lines()
-        .map(|line| {
-            let event: Value = serde_json::from_str(line).unwrap();
-            let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
-            (text("type"), text("reason"))
-        })
-        .collect();
-    let told: Vec<(&str, &str)> = told.iter().map(|(event, why)| (&**event, &**why)).collect();
     assert_eq!(
-        told,
+        what_was_told(&sandbox),
         [
-            ("session_start", "startup"),
-            ("session_before_switch", "resume"),
-            ("session_before_switch", "fork"),
-            ("session_shutdown", "fork"),
-            ("session_switch", "fork"),
-            ("session_start", "fork"),
-            ("session_shutdown", "quit"),
+            "session_start startup",
+            "session_before_switch resume",
+            "session_before_switch fork",
+            "session_shutdown fork",
+            "session_switch fork",
+            "session_start fork",
+            "session_shutdown quit",
+        ]
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn run_and_chat_tell_hooks_of_their_sessions() {
+    let sandbox = Sandbox::new();
+    let session = sandbox.fixture("linear.jsonl");
+    let other = sandbox.fixture("tool-pairs.jsonl");
+    told_of_sessions(&sandbox);
+    let server = Server::start(vec![Script::Text("Yes.".to_owned(), "stop")]);
+    let model = [
+        "--model",
+        "my/m",
+        "--base-url",
+        &server.url,
+        "--api",
+        "openai-completions",
+    ];
+    let run = sandbox.run(&[&["run", "Hello", "--session", &session], &model[..]].concat());
+    assert_eq!(run.code(), 0, "{}", run.all());
+    assert_eq!(
+        what_was_told(&sandbox),
+        ["session_start startup", "session_shutdown quit"]
+    );
+    let typed = format!("/resume {other}\n/new\n/quit\n");
+    let chat = sandbox.run_with_input(&[&["chat", "--session", &session], &model[..]].concat(), &typed);
+    assert_eq!(chat.code(), 0, "{}", chat.all());
+    assert!(chat.all().contains("A hook keeps this session"), "{}", chat.all());
+    assert_eq!(
+        what_was_told(&sandbox)[2..],
+        [
+            "session_start startup",
+            "session_before_switch resume",
+            "session_before_switch new",
+            "session_shutdown new",
+            "session_switch new",
+            "session_start new",
+            "session_shutdown quit",
         ]
     );
 }

@@ -1,14 +1,14 @@
 //! Going elsewhere: to another place of the session, to another session.
 
 use foldline_agent_session::event::OperationOutcome;
-use foldline_agent_session::{BranchSummaryChoice, NavigateOptions};
+use foldline_agent_session::hooks::SwitchVerdict;
+use foldline_agent_session::{BranchSummaryChoice, NavigateOptions, Switch};
 use foldline_session_model::log::Trust;
 use foldline_session_store::DiskStore;
 
 use super::menu::{self, Answer, Last};
 use super::picker::{self, Picked};
 use super::{Chat, Kind, opening};
-use crate::error::CommandError;
 use crate::session::Session;
 
 /// What the user wants of the branch that is left.
@@ -148,8 +148,7 @@ impl Chat {
                 None => return,
             },
         };
-        let opened = self.opened(Some(&name));
-        self.switch(opened);
+        self.switch(Switch::Resume, Some(&name));
     }
 
     fn ask_for_session(&mut self) -> Option<String> {
@@ -180,17 +179,20 @@ impl Chat {
     }
 
     pub(super) fn new_session(&mut self) {
-        let opened = self.opened(None);
-        self.switch(opened);
+        self.switch(Switch::New, None);
     }
 
-    fn opened(&self, name: Option<&str>) -> Result<foldline_agent_session::AgentSession, CommandError> {
-        opening::open(&self.setup, &self.runtime, name, self.tools.as_ref(), &self.goal)
-    }
-
-    fn switch(&mut self, opened: Result<foldline_agent_session::AgentSession, CommandError>) {
-        match opened {
+    /// Another session takes the place of this one, if hooks let it: the named one, or a new one.
+    fn switch(&mut self, how: Switch, name: Option<&str>) {
+        let target = name.and_then(|name| Session::open_tail(&DiskStore::new(), name).ok());
+        let target = target.as_ref().map(|session| &*session.path);
+        if self.runtime.block_on(self.session.may_switch(how, target)) == SwitchVerdict::Keep {
+            self.screen.note("A hook keeps this session");
+            return;
+        }
+        match opening::open(&self.setup, &self.runtime, name, self.tools.as_ref(), &self.goal) {
             Ok(session) => {
+                self.runtime.block_on(self.session.tell_switched(&session, how));
                 self.session = session;
                 self.greet();
             }
