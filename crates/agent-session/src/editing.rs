@@ -16,13 +16,13 @@ use foldline_session_model::log::SessionLog;
 use foldline_session_model::model_call::ModelRef;
 use foldline_session_model::tokens::Heuristic;
 use foldline_session_model::{EntryDraft, EntryId, EntryIx};
-use foldline_session_store::{Artifacts, StoredArtifact};
+use foldline_session_store::{ArtifactError, Artifacts, StoredArtifact};
 use futures::FutureExt as _;
 
 use crate::compaction::on_thread;
 use crate::core::{Core, context};
 use crate::event::{Event, NoticeLevel, OperationOutcome};
-use crate::journal::{Group, Pending, PlannedFor, now_ms};
+use crate::journal::{Group, Pending, PlannedFor, full_text_of, now_ms};
 use crate::navigate::find;
 use crate::session::{AgentSession, SessionError};
 use crate::settings::PruneStorage;
@@ -213,14 +213,17 @@ impl Core {
             let journal = shared.journal();
             let warn = |text: String| shared.events.notice(NoticeLevel::Warning, Some("prune"), text);
             let mut artifacts = journal.store().artifacts(journal.path());
-            let stored = store_originals(&mut artifacts, &log, &plan, &warn);
+            let StoredOriginals { stored, refused } = store_originals(&mut artifacts, &log, &plan, &warn);
             let numbers: BTreeMap<EntryIx, u64> = stored.iter().map(|(ix, a)| (*ix, a.id.get())).collect();
             let written = plan
                 .rewrite(&log, &numbers, now(), &Heuristic)
                 .map_err(|error| failed(&error))
                 .and_then(|rewrite| {
                     if rewrite.entries.is_empty() {
-                        return Err(SessionError::Failed("no original could be stored".to_owned()));
+                        let nothing = || SessionError::Failed("no original could be stored".to_owned());
+                        return Err(refused
+                            .as_ref()
+                            .map_or_else(nothing, |e| SessionError::refused(e)));
                     }
                     let backup = journal.rewrite_now(&log, &rewrite.lines(), "prune")?;
                     Ok((rewrite, backup))
@@ -296,14 +299,25 @@ impl Core {
     }
 }
 
-/// The originals that are safe, by entry. One that cannot be stored whole is a warning, and its result stays.
+/// What became of the originals.
+struct StoredOriginals {
+    /// Those that are safe, by entry.
+    stored: BTreeMap<EntryIx, StoredArtifact>,
+    /// Why the last one that is not was refused.
+    refused: Option<ArtifactError>,
+}
+
+/// Puts originals into files. One that cannot be stored whole is a warning, and its result stays.
 fn store_originals(
     artifacts: &mut Artifacts,
     log: &SessionLog,
     plan: &Plan,
     warn: &dyn Fn(String),
-) -> BTreeMap<EntryIx, StoredArtifact> {
+) -> StoredOriginals {
     let mut stored = BTreeMap::new();
+    // A folder that refuses one refuses all of them: that is told once.
+    let mut stay: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let mut refused = None;
     for replacement in &plan.replacements {
         let Some(original) = Original::of(log, replacement.source) else {
             continue;
@@ -321,13 +335,20 @@ fn store_originals(
                     warn(error.to_string());
                 }
             }
-            Err(error) => warn(format!(
-                "the output of {} stays: {error}",
-                plan.entry(replacement)
-            )),
+            Err(error) => {
+                let entries = stay.entry(full_text_of(&error)).or_default();
+                entries.push(plan.entry(replacement));
+                refused = Some(error);
+            }
         }
     }
-    stored
+    for (cause, entries) in stay {
+        warn(match entries.as_slice() {
+            [entry] => format!("the output of {entry} stays: {cause}"),
+            entries => format!("{} outputs stay: {cause}", entries.len()),
+        });
+    }
+    StoredOriginals { stored, refused }
 }
 
 /// The prices of the model that the session goes on with; `None` if the session names none or nothing is known of it.

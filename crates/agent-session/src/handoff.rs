@@ -29,7 +29,7 @@ use crate::compaction::on_thread;
 use crate::core::{Core, HandoffCopy, Live, context};
 use crate::event::{Event, FailureKind, NoticeLevel, OperationOutcome};
 use crate::hooks::SessionSwitchEvent;
-use crate::journal::{Journal, now_text};
+use crate::journal::{Journal, full_text_of, now_text, system_of};
 use crate::queue::{dequeued_entry, queued_entry};
 use crate::session::{AgentSession, SessionError};
 use crate::shared::{Lease, OperationKind, Part};
@@ -428,14 +428,17 @@ impl Core {
         let target = path.clone();
         let created =
             tokio::task::spawn_blocking(move || Journal::create(store, &target, &header, &drafts)).await;
-        let not_written = |message: String, document: HandoffDocument| SessionError::HandoffNotWritten {
+        let not_written = |message, system, document| SessionError::HandoffNotWritten {
             message,
+            system,
             handoff_document: Box::new(document),
         };
         let (journal, log) = match created {
             Ok(Ok(created)) => created,
-            Ok(Err(error)) => return Err(not_written(error.to_string(), document)),
-            Err(error) => return Err(not_written(error.to_string(), document)),
+            Ok(Err(error)) => {
+                return Err(not_written(full_text_of(&error), system_of(&error), document));
+            }
+            Err(error) => return Err(not_written(error.to_string(), None, document)),
         };
         if token.is_cancelled() {
             // The file is whole, and nobody was told of it: it goes again.

@@ -18,6 +18,7 @@ use foldline_session_model::{EntryDraft, EntryId, EntryIx, Envelope, HeaderDraft
 use foldline_session_store::{Expected, OpenError, OpenOptions, Owner, SessionStore, SessionWriter, Stamp};
 
 pub use error::{CommitError, LoadSessionError};
+pub(crate) use error::{full_text_of, system_of};
 use ids::{Taken, fresh_id};
 
 /// Where an entry goes.

@@ -92,7 +92,12 @@ pub enum Command {
         label: Option<String>,
     },
     /// Asks for the tree of entries.
-    GetTree,
+    GetTree {
+        /// Whether the entries come as one list, each with the id of its parent, instead of nested: the nested form is
+        /// as deep as the session is long, which not every JSON parser reads.
+        #[serde(default)]
+        flat: bool,
+    },
     /// Asks for entries in the order of the file.
     GetEntries {
         /// Only those after this one.

@@ -25,7 +25,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use crate::compaction::BackupChoice;
 use crate::core::{Core, SessionOptions};
 use crate::event::{CompactionAction, Event, FailureKind, NoticeLevel, reason_name};
-use crate::journal::{CommitError, Group, Journal, LoadSessionError, Pending};
+use crate::journal::{CommitError, Group, Journal, LoadSessionError, Pending, full_text_of, system_of};
 use crate::queue::Delivery;
 use crate::run::{RunReport, Start};
 use crate::shared::{Lease, OperationKind, Part, Shared, Waiting};
@@ -99,6 +99,8 @@ pub enum SessionError {
     HandoffNotWritten {
         /// Why.
         message: String,
+        /// What the system said, if it was the system that refused.
+        system: Option<std::io::ErrorKind>,
         /// The document, so that it is not lost.
         handoff_document: Box<crate::handoff::HandoffDocument>,
     },
@@ -113,6 +115,17 @@ pub enum SessionError {
     /// The operation failed. Nothing was written.
     #[error("{0}")]
     Failed(String),
+}
+
+impl SessionError {
+    /// Something could not be written, and nobody else is the cause.
+    pub(crate) fn refused(error: &(dyn std::error::Error + 'static)) -> Self {
+        Self::Write {
+            message: full_text_of(error),
+            busy: false,
+            system: system_of(error),
+        }
+    }
 }
 
 impl From<CommitError> for SessionError {

@@ -95,7 +95,7 @@ pub(crate) enum Command {
   foldline compact session.jsonl --model my/model --base-url http://127.0.0.1:8080 --api openai-completions")]
 pub(crate) struct Compact {
     /// The session: a path, the start of an id, or `latest`.
-    pub(crate) session: String,
+    pub(crate) session: PathBuf,
     /// How to compact [default: the setting `compaction.strategy`, or context-full with a model and verbatim-lines
     /// without one].
     #[arg(long, value_enum)]
@@ -159,7 +159,7 @@ impl Strategy {
   foldline context session.jsonl --leaf 8f3a21bc --format text")]
 pub(crate) struct Context {
     /// The session: a path, the start of an id, or `latest`.
-    pub(crate) session: String,
+    pub(crate) session: PathBuf,
     /// Show the context at this entry instead of the last one.
     #[arg(long, value_name = "ID")]
     pub(crate) leaf: Option<String>,
@@ -184,7 +184,7 @@ pub(crate) enum ContextFormat {
   foldline show latest artifact://entry/8f3a21bc")]
 pub(crate) struct Show {
     /// The session: a path, the start of an id, or `latest`.
-    pub(crate) session: String,
+    pub(crate) session: PathBuf,
     /// The entry, or the `artifact://` address of an original that a notice names.
     pub(crate) id: String,
 }
@@ -200,7 +200,7 @@ Examples:
 )]
 pub(crate) struct Prune {
     /// The session: a path, the start of an id, or `latest`.
-    pub(crate) session: String,
+    pub(crate) session: PathBuf,
     /// Where the originals are kept [default: the setting `pruning.storage`, or mask].
     #[arg(long, value_enum)]
     pub(crate) storage: Option<PruneStorage>,
@@ -232,7 +232,7 @@ pub(crate) enum PruneStorage {
   foldline check session.jsonl --repair")]
 pub(crate) struct Check {
     /// The session: a path, the start of an id, or `latest`.
-    pub(crate) session: String,
+    pub(crate) session: PathBuf,
     /// Move the damage into a file beside the session and rewrite it without; the original is kept.
     #[arg(long)]
     pub(crate) repair: bool,
@@ -244,7 +244,7 @@ pub(crate) struct Check {
   foldline stats session.jsonl --json")]
 pub(crate) struct Stats {
     /// The session: a path, the start of an id, or `latest`.
-    pub(crate) session: String,
+    pub(crate) session: PathBuf,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -291,7 +291,7 @@ pub(crate) struct Gc {
   foldline tree session.jsonl --all")]
 pub(crate) struct Tree {
     /// The session: a path, the start of an id, or `latest`.
-    pub(crate) session: String,
+    pub(crate) session: PathBuf,
     /// Draw every entry; without it, long runs without a branch are folded.
     #[arg(long)]
     pub(crate) all: bool,
@@ -308,7 +308,7 @@ Examples:
 )]
 pub(crate) struct Navigate {
     /// The session: a path, the start of an id, or `latest`.
-    pub(crate) session: String,
+    pub(crate) session: PathBuf,
     /// The entry to go to: its id, or the start of it.
     pub(crate) target: String,
     /// Leave a summary of the branch that is left at the place.
@@ -337,7 +337,7 @@ pub(crate) struct Navigate {
   foldline undo latest")]
 pub(crate) struct Undo {
     /// The session: a path, the start of an id, or `latest`.
-    pub(crate) session: String,
+    pub(crate) session: PathBuf,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -346,7 +346,7 @@ pub(crate) struct Undo {
   foldline fork session.jsonl --at 8f3a21bc --output other.jsonl")]
 pub(crate) struct Fork {
     /// The session: a path, the start of an id, or `latest`.
-    pub(crate) session: String,
+    pub(crate) session: PathBuf,
     /// The last entry of the new session: an id, or the start of it [default: where the session stands].
     #[arg(long, value_name = "ID")]
     pub(crate) at: Option<String>,
@@ -373,7 +373,7 @@ pub(crate) struct Import {
   foldline export session.jsonl --to markdown")]
 pub(crate) struct Export {
     /// The session: a path, the start of an id, or `latest`.
-    pub(crate) session: String,
+    pub(crate) session: PathBuf,
     /// For whom.
     #[arg(long, value_enum)]
     pub(crate) to: ExportFormat,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use foldline_session_model::EntryId;
+use foldline_session_model::log::Migration;
 use foldline_session_store::{
     CreateError, DiskStore, Expected, OpenError, OpenOptions, Owner, SessionStore as _, SessionWriter,
 };
@@ -134,7 +135,8 @@ pub(crate) fn now() -> String {
         .to_string()
 }
 
-fn failed(error: &(dyn std::error::Error + 'static)) -> CommandError {
+/// A failure of the disk, and what can be done about it.
+pub(crate) fn failed(error: &(dyn std::error::Error + 'static)) -> CommandError {
     with_system_hint(
         CommandError::from_error(ErrorKind::Failed, error),
         system_error(error),
@@ -144,8 +146,9 @@ fn failed(error: &(dyn std::error::Error + 'static)) -> CommandError {
 /// What can be done about what the system said.
 pub(crate) fn with_system_hint(command_error: CommandError, system: Option<io::ErrorKind>) -> CommandError {
     match system {
-        Some(io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => command_error
-            .hint("the folder of the session must be writable too: a backup and a lock go there; or write elsewhere"),
+        Some(io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => command_error.hint(
+            "the session and its folder must be writable: a backup and a lock go there; or write elsewhere",
+        ),
         Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
             command_error.hint("make room; `foldline gc` removes old backups")
         }
@@ -163,6 +166,17 @@ fn system_error(error: &(dyn std::error::Error + 'static)) -> Option<io::ErrorKi
         at = cause.source();
     }
     None
+}
+
+/// Whether a session has a version that is ever written.
+///
+/// # Errors
+/// It has none.
+pub(crate) fn not_read_only(session: &Session) -> Result<(), CommandError> {
+    match session.log.disk_form().migration {
+        Migration::ReadOnly => Err(read_only(session)),
+        Migration::Needed | Migration::NotNeeded => Ok(()),
+    }
 }
 
 fn read_only(session: &Session) -> CommandError {

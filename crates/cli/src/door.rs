@@ -158,7 +158,9 @@ pub(crate) fn session_error(error: &SessionError) -> CommandError {
         | SessionError::Write { busy: true, .. } => {
             of_kind(ErrorKind::Busy).hint("try again when the other one is done")
         }
-        SessionError::Write { system, .. } => commit::with_system_hint(of_kind(ErrorKind::Failed), *system),
+        SessionError::Write { system, .. } | SessionError::HandoffNotWritten { system, .. } => {
+            commit::with_system_hint(of_kind(ErrorKind::Failed), *system)
+        }
         SessionError::Cancelled { .. } => of_kind(ErrorKind::Cancelled),
         SessionError::Provider { message, kind } => failure_error(kind, message),
         SessionError::EmptyPrompt | SessionError::NoModel => of_kind(ErrorKind::Usage),

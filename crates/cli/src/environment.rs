@@ -1,5 +1,23 @@
 //! Every environment variable that Foldline reads: one table for the help, the reference page and its test.
 
+use std::path::PathBuf;
+
+use crate::error::{CommandError, ErrorKind};
+
+/// The folder that the program runs in.
+///
+/// # Errors
+/// It was deleted, or may not be looked at.
+pub(crate) fn working_folder() -> Result<PathBuf, CommandError> {
+    std::env::current_dir().map_err(|e| {
+        CommandError::new(
+            ErrorKind::Failed,
+            format!("the current folder cannot be used: {e}"),
+        )
+        .hint("it may have been deleted: change to a folder that exists (cd)")
+    })
+}
+
 /// A variable and what it does.
 pub(crate) struct Variable {
     pub(crate) name: &'static str,

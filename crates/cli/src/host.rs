@@ -35,7 +35,7 @@ pub(crate) enum Reach {
 /// There is no such session, it cannot be written, or its model cannot be asked.
 pub(crate) fn open(
     setup: &Setup,
-    name: Option<&str>,
+    name: Option<&Path>,
     tools: Option<&Selection>,
     reach: Reach,
 ) -> Result<AgentSession, CommandError> {
@@ -44,7 +44,13 @@ pub(crate) fn open(
     let store = DiskStore::new();
     let session = match (name, reach) {
         (None, _) => return create(setup, options, tools, None),
-        (Some(name), Reach::Tail) => Session::open_tail(&store, name)?,
+        (Some(name), Reach::Tail) => {
+            let tail = Session::open_tail(&store, name)?;
+            match tail.context(&Leaf::Last).is_err().then(|| tail.whole(&store)) {
+                Some(Some(whole)) => whole?,
+                _ => tail,
+            }
+        }
         (Some(name), Reach::Whole) => Session::open(&store, name, Damage::Warn)?,
     };
     commit::not_imported(&session)?;
@@ -94,7 +100,7 @@ pub(crate) fn create(
         title: None,
     };
     equip(setup, &mut options, tools, &path)?;
-    AgentSession::create(Arc::new(DiskStore::new()), &path, &header, options).map_err(|e| failed(&e))
+    AgentSession::create(Arc::new(DiskStore::new()), &path, &header, options).map_err(|e| commit::failed(&e))
 }
 
 /// Gives a session its tools, and tells the model about them.

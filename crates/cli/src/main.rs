@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod commit;
+mod cost;
 mod door;
 mod environment;
 mod error;
@@ -47,9 +48,37 @@ fn main() -> ExitCode {
     }
 }
 
+/// What programs get that ask for help or the version.
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Told {
+    Help(String),
+    Version(&'static str),
+}
+
+impl Told {
+    fn of(error: &clap::Error) -> Option<Self> {
+        use clap::error::ErrorKind as Parsed;
+        match error.kind() {
+            Parsed::DisplayHelp => Some(Self::Help(error.render().to_string())),
+            Parsed::DisplayVersion => Some(Self::Version(env!("CARGO_PKG_VERSION"))),
+            _ => None,
+        }
+    }
+}
+
 /// A command line that is wrong, or that asks for help. Programs get a document here too, although no flag was read.
 fn not_understood(error: &clap::Error) -> ExitCode {
     let asks_for_json = std::env::args_os().any(|arg| arg == "--json");
+    if asks_for_json {
+        // `help` takes no flags.
+        let without = std::env::args_os().filter(|arg| arg != "--json");
+        let again = args::Args::try_parse_from(without).err();
+        if let Some(told) = Told::of(error).or_else(|| again.as_ref().and_then(Told::of)) {
+            output::result(output::Format::Json, &told, String::new);
+            return ExitCode::SUCCESS;
+        }
+    }
     if error.use_stderr() && asks_for_json {
         let text = error.render().to_string();
         let cause = text.split("\n\n").next().unwrap_or_default();

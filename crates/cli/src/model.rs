@@ -14,20 +14,34 @@ use crate::output::grouped;
 pub(crate) const EXTRACTIVE: &str = "extractive";
 
 #[derive(Clone, Debug, Default, Args)]
+#[allow(clippy::doc_markdown, reason = "these comments are the help text")]
 pub(crate) struct ModelArgs {
     /// Who works: `extractive`, the embedded planner without a model, or `provider/model` [default: the setting
-    /// `model`, or `extractive`].
-    #[arg(long, value_name = "M", env = "FOLDLINE_MODEL")]
+    /// `model`, or `extractive`] [env: FOLDLINE_MODEL].
+    #[arg(long, value_name = "M")]
     pub(crate) model: Option<String>,
-    /// The server to ask, if it is not the provider's own.
-    #[arg(long, value_name = "URL", env = "FOLDLINE_BASE_URL")]
+    /// The server to ask, if it is not the provider's own [env: FOLDLINE_BASE_URL].
+    #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
-    /// How to speak to it.
-    #[arg(long, value_enum, env = "FOLDLINE_API")]
+    /// How to speak to it [env: FOLDLINE_API].
+    #[arg(long, value_enum)]
     pub(crate) api: Option<ApiName>,
-    /// How many tokens the model can take, if that is not known.
-    #[arg(long, value_name = "N", env = "FOLDLINE_CONTEXT_WINDOW")]
+    /// How many tokens the model can take, if that is not known [env: FOLDLINE_CONTEXT_WINDOW].
+    #[arg(long, value_name = "N")]
     pub(crate) context_window: Option<u64>,
+}
+
+impl ModelArgs {
+    /// The flags given that say something of a model.
+    pub(crate) fn about_a_model(&self) -> impl Iterator<Item = &'static str> {
+        [
+            ("--base-url", self.base_url.is_some()),
+            ("--api", self.api.is_some()),
+            ("--context-window", self.context_window.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(flag, is_given)| is_given.then_some(flag))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -116,7 +130,13 @@ pub(crate) fn failure_error(kind: &FailureKind, message: impl Into<String>) -> C
     };
     match class {
         ErrorClass::Cancelled => CommandError::new(ErrorKind::Cancelled, "cancelled; nothing was written"),
-        ErrorClass::Auth => error.hint("check the key"),
+        ErrorClass::Auth => error.hint(
+            "check the key: `foldline models` names the variable of each provider; a server that --base-url names gets \
+             the key in FOLDLINE_API_KEY",
+        ),
+        ErrorClass::Other(OtherCause::Configuration) => {
+            error.hint("check --base-url (or the setting providers.NAME.baseUrl) and --api")
+        }
         ErrorClass::Quota => {
             error.hint("the credit is used up; another model or `--model extractive` still works")
         }

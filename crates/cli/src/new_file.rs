@@ -44,8 +44,16 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let failed =
-        |e: &std::io::Error| CommandError::new(ErrorKind::Failed, format!("{}: {e}", path.display()));
+    let failed = |e: &std::io::Error| {
+        let error = CommandError::new(ErrorKind::Failed, format!("{}: {e}", path.display()));
+        match e.kind() {
+            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+                error.hint("name a file in a folder that you may write to")
+            }
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => error.hint("make room"),
+            _ => error,
+        }
+    };
     let mut file = options.open(path).map_err(|e| match e.kind() {
         std::io::ErrorKind::AlreadyExists => exists(path),
         _ => failed(&e),

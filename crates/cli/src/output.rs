@@ -54,6 +54,14 @@ pub(crate) fn content(format: Format, document: &impl Serialize, content: &[u8])
     });
 }
 
+/// Tells that a command came to no result: programs get the document, people a diagnostic.
+pub(crate) fn ended(format: Format, document: &impl Serialize, text: &str) {
+    match format {
+        Format::Json => result(format, document, String::new),
+        Format::Human => note(text),
+    }
+}
+
 /// Prints a line of a protocol.
 ///
 /// # Errors

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use foldline_session_model::EntryIx;
 use foldline_session_model::fold::{Context, Profile};
 use foldline_session_model::import::{self, Agent};
-use foldline_session_model::log::{LoadError, SessionLog, Trust};
+use foldline_session_model::log::{Extent, LoadError, SessionLog, Trust};
 use foldline_session_model::tree::Leaf;
 use foldline_session_store::{
     DiskStore, Layout, ReadError, ResolveError, ResumeError, SessionStore as _, Stamp,
 };
 
+use crate::environment::working_folder;
 use crate::error::{CommandError, ErrorKind};
 use crate::output;
 
@@ -32,8 +33,12 @@ pub(crate) enum Damage {
 
 impl Session {
     /// Reads a session. Damage is a warning: what is whole can be worked with.
-    pub(crate) fn open(store: &DiskStore, name: &str, damage: Damage) -> Result<Self, CommandError> {
-        let session = Self::load(store, resolve(store, name)?, Trust::Validated)?;
+    pub(crate) fn open(
+        store: &DiskStore,
+        name: impl AsRef<Path>,
+        damage: Damage,
+    ) -> Result<Self, CommandError> {
+        let session = Self::load(store, resolve(store, name.as_ref())?, Trust::Validated)?;
         if damage == Damage::Warn {
             session.warn();
         }
@@ -57,14 +62,15 @@ impl Session {
         })
     }
 
-    /// Reads only as much of the end of a session as its context needs. Damage before that is not looked at.
-    pub(crate) fn open_tail(store: &DiskStore, name: &str) -> Result<Self, CommandError> {
-        let path = resolve(store, name)?;
+    /// Reads only as much of the end of a session as its context needs. Damage before that is not looked at. If the
+    /// [context](Self::context) cannot be made of it, [`whole`](Self::whole) can say more.
+    pub(crate) fn open_tail(store: &DiskStore, name: impl AsRef<Path>) -> Result<Self, CommandError> {
+        let path = resolve(store, name.as_ref())?;
         let reader = store.reader(&path).map_err(|e| read_error(&path, &e))?;
         let resumed = match reader.resume(Profile::Auto) {
             // It may be another agent's session, which is read whole.
             Err(ResumeError::Load(LoadError::NotASession { .. })) => {
-                return Self::open(store, name, Damage::Warn);
+                return Self::open(store, &path, Damage::Warn);
             }
             resumed => resumed,
         };
@@ -81,6 +87,11 @@ impl Session {
         };
         session.warn();
         Ok(session)
+    }
+
+    /// All of a session of which only the end was read, because a line there is damaged; `None` if it is all already.
+    pub(crate) fn whole(&self, store: &DiskStore) -> Option<Result<Self, CommandError>> {
+        matches!(self.log.extent(), Extent::Tail { .. }).then(|| Self::open(store, &self.path, Damage::Warn))
     }
 
     /// Tells a person of damage: what is whole can be worked with.
@@ -133,15 +144,23 @@ impl Session {
 }
 
 /// The file that a person means: a path, the start of an id, or `latest`.
-pub(crate) fn resolve(store: &DiskStore, name: &str) -> Result<PathBuf, CommandError> {
-    let path = Path::new(name);
-    if path.exists() {
+pub(crate) fn resolve(store: &DiskStore, path: &Path) -> Result<PathBuf, CommandError> {
+    let is_folder = path.is_dir();
+    // A folder is no session, but an id may begin like its name.
+    if path.exists() && !is_folder {
         return Ok(path.to_path_buf());
     }
     let failed = |e: &dyn std::error::Error| CommandError::from_error(ErrorKind::NoSession, e);
+    let Some(name) = path.to_str() else {
+        // Ids are plain text.
+        return Ok(path.to_path_buf());
+    };
     let layout = Layout::from_environment().map_err(|e| failed(&e))?;
-    let cwd = std::env::current_dir().map_err(|e| failed(&e))?;
-    store.resolve(&layout, &cwd, name).map_err(|e| {
+    let found = store.resolve(&layout, &working_folder()?, name);
+    if is_folder && matches!(found, Err(ResolveError::NotFound(_))) {
+        return Ok(path.to_path_buf());
+    }
+    found.map_err(|e| {
         let hint = match &e {
             ResolveError::Ambiguous { choices, .. } => {
                 let ids: Vec<&str> = choices.iter().filter_map(|c| c.id.as_deref()).take(8).collect();
@@ -161,10 +180,12 @@ pub(crate) fn resolve(store: &DiskStore, name: &str) -> Result<PathBuf, CommandE
 
 pub(crate) fn read_error(path: &Path, error: &ReadError) -> CommandError {
     let failed = CommandError::from_error(ErrorKind::NoSession, error);
-    if path.is_dir() {
-        failed.hint("name a session file inside of the folder")
-    } else {
-        failed.hint("name the path of a session file")
+    match error {
+        _ if path.is_dir() => failed.hint("name a session file inside of the folder"),
+        ReadError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => failed
+            .hint("its permissions do not let you read it: `ls -l` shows them, its owner can change them"),
+        ReadError::NotFound(_) => failed.hint("name the path of a session file"),
+        _ => failed,
     }
 }
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use foldline_agent_session::hooks::{HookRunner, command_hooks};
 use foldline_agent_session::settings::{
-    Environment, ModelChoice, NamedModel, Overrides, ProviderSettings, Settings, SettingsFiles,
+    Environment, Layers, ModelChoice, NamedModel, Overrides, ProviderSettings, Resolved, Settings,
+    SettingsFiles, Source, resolve,
 };
 use foldline_agent_session::{Models, SessionOptions, SessionSettings};
 use foldline_compaction_core::settings::Planner;
@@ -21,6 +22,7 @@ use foldline_session_model::model_call::{Api, ModelProfile, ModelRef, ReasoningE
 use foldline_session_store::Layout;
 use secrecy::SecretString;
 
+use crate::environment::working_folder;
 use crate::error::{CommandError, ErrorKind};
 use crate::model::{EXTRACTIVE, ModelArgs};
 use crate::output;
@@ -61,8 +63,8 @@ impl Setup {
     /// # Errors
     /// The flags name no model.
     pub(crate) fn new(flags: &ModelArgs, purpose: Purpose) -> Result<Self, CommandError> {
-        let cwd = std::env::current_dir().map_err(|e| CommandError::from_error(ErrorKind::Failed, &e))?;
-        let settings = load(&cwd);
+        let cwd = working_folder()?;
+        let mut resolved = load(&cwd, &Overrides::default());
         let named = flags
             .model
             .as_deref()
@@ -73,23 +75,37 @@ impl Setup {
                 usage(format!("{name:?} is no model"))
                     .hint("name it as provider/model (`foldline models` lists some), or use `extractive`")
             })?),
-            None => {
-                let own = settings.compaction.model.clone();
-                own.filter(|_| purpose == Purpose::Compaction)
-                    .or_else(|| settings.model.clone())
-            }
+            None => configured(&resolved, purpose),
         };
-        let chosen = if named.is_some() || settings.compaction.model.is_some() {
-            Chosen::Somebody
-        } else {
-            Chosen::ByDefault
-        };
+        let chosen =
+            if named.is_some() || resolved.settings.compaction.model.is_some() || of_environment(&resolved) {
+                Chosen::Somebody
+            } else {
+                Chosen::ByDefault
+            };
+        let model = model.unwrap_or(ModelChoice::Extractive);
+        if resolved.settings.model.as_ref() != Some(&model) {
+            // What the environment says of a server and a window is about the model in use.
+            let mut overrides = Overrides::default();
+            overrides
+                .set("model", Some(&model))
+                .map_err(|e| CommandError::from_error(ErrorKind::Failed, &e))?;
+            resolved = load(&cwd, &overrides);
+        }
+        for problem in &resolved.problems {
+            output::warning(&problem.to_string());
+        }
         let mut setup = Self {
-            settings,
-            model: model.unwrap_or(ModelChoice::Extractive),
+            settings: resolved.settings,
+            model,
             chosen,
             cwd,
         };
+        if setup.model.model().is_none() {
+            for flag in flags.about_a_model() {
+                output::warning(&format!("{flag} has no effect without a model ({EXTRACTIVE})"));
+            }
+        }
         setup.lay(flags);
         Ok(setup)
     }
@@ -237,21 +253,7 @@ impl Setup {
     ) -> Result<(Arc<dyn LanguageModel>, EndpointPlace), CommandError> {
         let profile = self.profile_of(name)?;
         let own = self.settings.providers.get(&name.provider);
-        let known = Catalogue::built_in().provider(&name.provider);
-        let base = own
-            .and_then(|provider| provider.base_url.as_deref())
-            .or(known.map(|provider| &*provider.base_url))
-            .ok_or_else(|| {
-                usage(format!("where is the provider {:?}?", name.provider)).hint("say it with --base-url")
-            })?;
-        let plain = if own.is_some_and(|provider| provider.allow_plain_http) {
-            PlainHttp::Allowed
-        } else {
-            PlainHttp::LoopbackOnly
-        };
-        let endpoint = Endpoint::new(base, auth(&profile, own)?, plain).map_err(|e| {
-            usage(e.message.to_string()).hint("--base-url wants https, or http to this machine")
-        })?;
+        let endpoint = self.endpoint(name, auth(&profile, own)?)?;
         let place = if endpoint.is_loopback() {
             EndpointPlace::Local
         } else {
@@ -265,13 +267,45 @@ impl Setup {
             Some(choice) => choice.forms(),
             // What is at another address may only speak as the provider does.
             None if own.is_some_and(|provider| provider.base_url.is_some()) => &[],
-            None => known.map_or(&[][..], |provider| &provider.native_compaction),
+            None => Catalogue::built_in()
+                .provider(&name.provider)
+                .map_or(&[][..], |known| &known.native_compaction),
         };
         let model = ProviderModel::new(profile, endpoint)
             .map_err(|e| usage(e.message.to_string()))?
             .with_limits(limits)
             .with_native_compaction(native);
         Ok((Arc::new(model), place))
+    }
+
+    /// Whether the model is where it can be asked. Needs no key.
+    ///
+    /// # Errors
+    /// Nobody knows its provider, or its address is none.
+    pub(crate) fn check_address(&self) -> Result<(), CommandError> {
+        match self.model.model() {
+            Some(name) => self.endpoint(name, Auth::None).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Where a model is.
+    fn endpoint(&self, name: &ModelRef, auth: Auth) -> Result<Endpoint, CommandError> {
+        let own = self.settings.providers.get(&name.provider);
+        let known = Catalogue::built_in().provider(&name.provider);
+        let base = own
+            .and_then(|provider| provider.base_url.as_deref())
+            .or(known.map(|provider| &*provider.base_url))
+            .ok_or_else(|| {
+                usage(format!("where is the provider {:?}?", name.provider)).hint("say it with --base-url")
+            })?;
+        let plain = if own.is_some_and(|provider| provider.allow_plain_http) {
+            PlainHttp::Allowed
+        } else {
+            PlainHttp::LoopbackOnly
+        };
+        Endpoint::new(base, auth, plain)
+            .map_err(|e| usage(e.message.to_string()).hint("--base-url wants https, or http to this machine"))
     }
 
     fn profile_of(&self, name: &ModelRef) -> Result<ModelProfile, CommandError> {
@@ -371,17 +405,35 @@ impl Setup {
     }
 }
 
-/// The settings of this user and of the project in this folder.
-fn load(cwd: &Path) -> Settings {
-    let Ok(layout) = Layout::from_environment() else {
-        return Settings::default();
-    };
-    // Flags stand for their variables too, so the environment comes with them.
-    let resolved = SettingsFiles::new(&layout, cwd).load(&Environment::default(), &Overrides::default());
-    for problem in &resolved.problems {
-        output::warning(&problem.to_string());
+/// The layers below the flags: the environment, the project in this folder, this user.
+fn load(cwd: &Path, overrides: &Overrides) -> Resolved {
+    let environment = Environment::from_process();
+    match Layout::from_environment() {
+        Ok(layout) => SettingsFiles::new(&layout, cwd).load(&environment, overrides),
+        // Without a home there are no files.
+        Err(_) => resolve(&Layers {
+            environment: Some(&environment),
+            overrides: Some(overrides),
+            ..Layers::default()
+        }),
     }
-    resolved.settings
+}
+
+/// The model that the layers name for a purpose. The environment is above the files, also above what they say of
+/// compactions.
+fn configured(resolved: &Resolved, purpose: Purpose) -> Option<ModelChoice> {
+    let settings = &resolved.settings;
+    let own = settings.compaction.model.as_ref();
+    own.filter(|_| purpose == Purpose::Compaction && !of_environment(resolved))
+        .or(settings.model.as_ref())
+        .cloned()
+}
+
+/// Whether the environment names the model.
+fn of_environment(resolved: &Resolved) -> bool {
+    let keys = resolved.under("model").unwrap_or_default();
+    keys.iter()
+        .any(|key| matches!(key.source, Source::Environment { .. }))
 }
 
 /// The key for a model. A server that somebody names gets the key that was named with it, and no other: a provider's

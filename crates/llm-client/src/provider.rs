@@ -161,7 +161,10 @@ impl ProviderModel {
             .as_deref()
             .is_some_and(|kind| kind.starts_with("application/json"));
         if (200..300).contains(&response.status) && !is_document {
-            return Ok((response, sources));
+            return match page(&response) {
+                Some(kind) => Err(not_the_api(response.status, &format!("a page ({kind})"))),
+                None => Ok((response, sources)),
+            };
         }
         let mut error = status_error(response, &self.patterns, &self.endpoint.scrubber()).await;
         name_entry(&mut error, request, &sources);
@@ -215,6 +218,7 @@ impl LanguageModel for ProviderModel {
             cancel,
             sources,
             entries,
+            room: reading::Room::of(request, &self.profile),
         });
         Ok(reading.into_stream())
     }
@@ -225,6 +229,23 @@ const MAX_ERROR_BODY: usize = 64 * 1024;
 
 /// The most of an error's text that is kept: pages of proxies are long, and the reason is at their beginning.
 const MAX_MESSAGE: usize = 2000;
+
+/// The kind of an answer that is meant for browsers.
+fn page(response: &HttpResponse) -> Option<&str> {
+    let kind = response.content_type.as_deref()?.split(';').next()?.trim();
+    let pages = ["text/html", "application/xhtml+xml"];
+    pages.into_iter().find(|page| kind.eq_ignore_ascii_case(page))
+}
+
+/// Somebody answers where the API should be. Asking again would give the same.
+fn not_the_api(status: u16, what: &str) -> LlmError {
+    LlmError {
+        status: Some(status),
+        ..LlmError::configuration(format!(
+            "HTTP {status}: the answer is {what}, and not that of a model's API"
+        ))
+    }
+}
 
 /// The error that a bad status stands for.
 pub(crate) async fn status_error(
@@ -243,6 +264,16 @@ pub(crate) async fn status_error(
     bytes.truncate(MAX_ERROR_BODY);
     let status = response.status;
     let body = ErrorBody::parse(&bytes);
+    if (200..300).contains(&status) && body.message.is_none() && body.codes.is_empty() {
+        return not_the_api(
+            status,
+            if bytes.trim_ascii().is_empty() {
+                "empty"
+            } else {
+                "some other document"
+            },
+        );
+    }
     let class = if (300..400).contains(&status) {
         LlmError::configuration("").class
     } else {

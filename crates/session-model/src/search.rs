@@ -27,6 +27,7 @@ pub use haystack::{LENGTH_CAP, Scan};
 pub use rank::{Found, Ranking, Totals};
 pub use snippet::Snippet;
 pub use text::text_of;
+pub use tokens::MAX_TOKEN;
 
 use tokens::{Side, each_token, is_caseless, variants};
 

@@ -204,6 +204,9 @@ impl TailReader {
         };
         self.header_end = line.len() as u64;
         let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if crate::head::has_raw_controls(line) {
+            return Err(LoadFully::NoHeader);
+        }
         self.header = match header::parse(line) {
             Ok(Some(header))
                 if crate::head::careful(line).is_ok_and(|h| h.kind.as_deref() == Some("session")) =>

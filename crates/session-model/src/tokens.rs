@@ -11,6 +11,7 @@ mod picture;
 mod tests;
 
 use crate::Tokens;
+use crate::llm::LlmMessage;
 use crate::message::{Content, Message};
 
 #[cfg(feature = "bpe")]
@@ -30,6 +31,13 @@ pub trait TokenCounter {
 
     /// The estimate for one message of a context; nothing for a message that the model does not see.
     fn message(&self, message: &Message<'_>) -> Tokens;
+
+    /// The estimate for one message of a model call: the same parts count as in the message that it was made of.
+    fn call_message(&self, message: &LlmMessage<'_>) -> Tokens {
+        let mut fragments = Vec::new();
+        let extra = fragments::of_call(message, &mut fragments);
+        self.text(&mut fragments.iter().map(|text| &**text)) + extra
+    }
 
     /// The part of a message's estimate that its pictures make.
     fn pictures(&self, content: &Content<'_>) -> Tokens {

@@ -68,7 +68,7 @@ impl Core {
                     let name = model.profile().model_ref();
                     failures.push(format!("{name}: {cause}"));
                     unchanged &= cause == UNCHANGED;
-                    let text = missing_credentials(&class, &name.to_string()).unwrap_or(cause);
+                    let text = missing_credentials(&class, &name.to_string(), &cause).unwrap_or(cause);
                     let advances = advances(order, &class);
                     let kind = match class {
                         ErrorClass::Other(OtherCause::Protocol) => FailureKind::Answer,
@@ -347,12 +347,12 @@ fn unpaid(reason: NotSmaller, rung: &'static str) -> NotPlanned {
     }
 }
 
-fn missing_credentials(class: &ErrorClass, model: &str) -> Option<String> {
+fn missing_credentials(class: &ErrorClass, model: &str, cause: &str) -> Option<String> {
     let provider = model.split_once('/').map_or(model, |(provider, _)| provider);
     (*class == ErrorClass::Auth).then(|| {
         format!(
             "Compaction requires usable credentials for {model}. Configure {provider} credentials or assign an \
-             authenticated fallback via modelRoles.default."
+             authenticated fallback via modelRoles.default. {cause}"
         )
     })
 }

@@ -45,26 +45,12 @@ impl CommitError {
 
     /// What the system said, if it was the system that refused.
     pub fn system(&self) -> Option<io::ErrorKind> {
-        let mut at: Option<&(dyn std::error::Error + 'static)> = Some(self);
-        while let Some(cause) = at {
-            if let Some(io) = cause.downcast_ref::<io::Error>() {
-                return Some(io.kind());
-            }
-            at = cause.source();
-        }
-        None
+        system_of(self)
     }
 
     /// The failure with all of its causes in one line.
     pub fn full_text(&self) -> String {
-        let mut text = self.to_string();
-        let mut source = std::error::Error::source(self);
-        while let Some(cause) = source {
-            text.push_str(": ");
-            text.push_str(&cause.to_string());
-            source = cause.source();
-        }
-        text
+        full_text_of(self)
     }
 
     /// Whether the same commit may succeed in a moment.
@@ -77,6 +63,30 @@ impl CommitError {
                 )
         )
     }
+}
+
+/// What the system said, if it was the system that refused.
+pub(crate) fn system_of(error: &(dyn std::error::Error + 'static)) -> Option<io::ErrorKind> {
+    let mut at = Some(error);
+    while let Some(cause) = at {
+        if let Some(io) = cause.downcast_ref::<io::Error>() {
+            return Some(io.kind());
+        }
+        at = cause.source();
+    }
+    None
+}
+
+/// A failure with all of its causes in one line.
+pub(crate) fn full_text_of(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
 }
 
 /// Why a session was not opened.

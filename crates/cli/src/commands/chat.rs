@@ -20,6 +20,7 @@ mod work;
 
 use std::collections::VecDeque;
 use std::io::IsTerminal as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use foldline_agent_session::AgentSession;
@@ -55,7 +56,7 @@ pub(crate) struct Args {
     /// The session to go on with: a path, the start of an id, or `latest` [default: a new one, or the last one of this
     /// project if you say yes].
     #[arg(long, value_name = "S")]
-    session: Option<String>,
+    session: Option<PathBuf>,
     /// The tools that the model may call: `all`, `none`, or names with commas between [default: the setting
     /// `tools.allowed`, or those that only read].
     #[arg(long, value_name = "NAMES")]

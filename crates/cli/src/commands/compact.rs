@@ -7,15 +7,17 @@ mod real;
 use std::time::Instant;
 
 use foldline_compaction_core::prompts::PROMPT_VERSION;
+use foldline_compaction_core::settings::Planner;
 use foldline_compaction_core::verbatim::{self, Parameters, Share};
 use foldline_session_model::EntryId;
 use foldline_session_model::fold::Context;
+use foldline_session_model::tokens::{Heuristic, TokenCounter as _};
 use foldline_session_store::DiskStore;
 use serde::Serialize;
 
 use crate::args::{self, Strategy};
 use crate::error::{CommandError, Status};
-use crate::model::RequestPreview;
+use crate::model::{EXTRACTIVE, RequestPreview};
 use crate::new_file;
 use crate::output::{self, Format};
 use crate::progress::Progress;
@@ -79,6 +81,8 @@ pub(crate) fn run(args: &args::Compact, format: Format) -> Result<Status, Comman
     let setup = Setup::new(&args.model, Purpose::Compaction)?;
     // Before anything is read: a model that cannot be asked is not worth waiting for.
     let options = if args.dry_run {
+        // What the real run would refuse is refused, but no key is needed.
+        setup.check_address()?;
         None
     } else {
         Some(setup.options()?)
@@ -92,6 +96,9 @@ pub(crate) fn run(args: &args::Compact, format: Format) -> Result<Status, Comman
         started,
         format,
     };
+    for idle in work.idle_flags() {
+        progress.say(|| output::warning(&idle));
+    }
     match options {
         None => dry::run(&work, &session, progress),
         Some(options) => real::run(&work, session, options, progress),
@@ -116,6 +123,48 @@ fn strategy(args: &args::Compact, setup: &Setup) -> Strategy {
 }
 
 impl Work<'_> {
+    /// Flags that change nothing here: a person who gave one expects something of it.
+    fn idle_flags(&self) -> Vec<String> {
+        let args = self.args;
+        let of_lines = [
+            ("--ratio", args.ratio.is_some()),
+            ("--budget", args.budget.is_some()),
+            ("--preserve-recent", args.preserve_recent.is_some()),
+            ("--query", args.query.is_some()),
+            ("--diff", args.diff),
+        ];
+        let of_summaries = [
+            ("--instructions", args.instructions.is_some()),
+            ("--keep-recent", args.keep_recent.is_some()),
+        ];
+        let others: &[_] = match self.strategy {
+            Strategy::ContextFull => &of_lines,
+            Strategy::VerbatimLines => &of_summaries,
+        };
+        let mut idle: Vec<String> = others
+            .iter()
+            .filter(|(_, is_given)| *is_given)
+            .map(|(flag, _)| {
+                format!(
+                    "{flag} has no effect with the strategy {}",
+                    self.strategy.as_str()
+                )
+            })
+            .collect();
+        if self.strategy == Strategy::ContextFull
+            && args.instructions.is_some()
+            && self.setup.planner() == Planner::Extractive
+        {
+            idle.push(format!(
+                "--instructions has no effect without a model ({EXTRACTIVE})"
+            ));
+        }
+        if self.strategy == Strategy::VerbatimLines && args.diff && args.dry_run {
+            idle.push("--diff has no effect with --dry-run: no planner is asked".to_owned());
+        }
+        idle
+    }
+
     /// The parameters of a verbatim compaction: those of the settings under those of the flags.
     fn parameters(&self, context: &Context<'_>) -> Parameters {
         let (args, last) = (self.args, context.last_user_text());
@@ -158,7 +207,11 @@ impl Work<'_> {
                 PROMPT_VERSION,
             ),
         };
+        let tokens = context.messages().map(|m| Heuristic.message(m).get()).sum();
         Document {
+            // As long as nothing is written, it stays as it is.
+            tokens_before: tokens,
+            tokens_after: tokens,
             strategy: self.strategy.as_str(),
             model: self.setup.name(),
             parameters: Some(parameters),

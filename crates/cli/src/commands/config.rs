@@ -11,6 +11,7 @@ use foldline_session_store::Layout;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::environment::working_folder;
 use crate::error::{CommandError, ErrorKind, Status};
 use crate::output::{self, BOLD, DIM, Format};
 
@@ -62,13 +63,13 @@ enum Action {
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, CommandError> {
     let layout = Layout::from_environment().map_err(|e| failed(&e))?;
-    let cwd = std::env::current_dir().map_err(|e| failed(&e))?;
+    let cwd = working_folder()?;
     match &args.action {
         Action::Get { key } => get(&SettingsFiles::new(&layout, &cwd), key.as_deref(), format),
         Action::Set { key, value } => set(&SettingsFiles::new(&layout, &cwd), key, value, format),
         Action::Unset { key } => {
             let files = SettingsFiles::new(&layout, &cwd);
-            files.unset(key).map_err(|e| set_error(&e))?;
+            files.unset(key).map_err(|e| set_error(&e, &files))?;
             changed(&files, key, "Unset", format);
             Ok(Status::Done)
         }
@@ -77,14 +78,14 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, CommandError> {
             // Before it is trusted, what it may not set yet is known.
             let asks = load(&SettingsFiles::new(&layout, project)).problems;
             let outcome = TrustedProjects::read(&layout).trust(project);
-            let (project, change) = outcome.map_err(|e| trust_error(&e, project))?;
+            let (project, change) = outcome.map_err(|e| trust_error(&e, project, &layout))?;
             trust_changed(&project, change, ProjectTrust::Trusted, &asks, format);
             Ok(Status::Done)
         }
         Action::Untrust { dir } => {
             let project = dir.as_deref().unwrap_or(&cwd);
             let outcome = TrustedProjects::read(&layout).untrust(project);
-            let (project, change) = outcome.map_err(|e| trust_error(&e, project))?;
+            let (project, change) = outcome.map_err(|e| trust_error(&e, project, &layout))?;
             trust_changed(&project, change, ProjectTrust::Untrusted, &[], format);
             Ok(Status::Done)
         }
@@ -155,7 +156,7 @@ fn set(files: &SettingsFiles, key: &str, text: &str, format: Format) -> Result<S
         }),
         Err(_) => files.set(key, text),
     };
-    outcome.map_err(|e| set_error(&e))?;
+    outcome.map_err(|e| set_error(&e, files))?;
     changed(files, key, "Set", format);
     Ok(Status::Done)
 }
@@ -241,7 +242,7 @@ fn failed(error: &dyn std::error::Error) -> CommandError {
     CommandError::from_error(ErrorKind::Failed, error)
 }
 
-fn set_error(error: &SetError) -> CommandError {
+fn set_error(error: &SetError, files: &SettingsFiles) -> CommandError {
     match error {
         SetError::UnknownKey { key, nearest } => unknown(key, nearest.as_deref()),
         SetError::WrongValue { key, .. } => CommandError::from_error(ErrorKind::Usage, error)
@@ -252,11 +253,24 @@ fn set_error(error: &SetError) -> CommandError {
         }
         SetError::Damaged { .. } => failed(error).hint("repair the file; nothing was written to it"),
         SetError::Busy { .. } => failed(error).hint("try again"),
+        SetError::Io(source) => refused(files.user(), source),
         _ => failed(error),
     }
 }
 
-fn trust_error(error: &TrustError, project: &Path) -> CommandError {
+/// What the system said about a file of ours.
+fn refused(file: &Path, error: &std::io::Error) -> CommandError {
+    let failed = CommandError::new(ErrorKind::Failed, format!("{}: {error}", file.display()));
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+            failed.hint("the file and its folder must be writable: `ls -ld` shows their permissions")
+        }
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => failed.hint("make room"),
+        _ => failed.hint("look at what is there; nothing was written to it"),
+    }
+}
+
+fn trust_error(error: &TrustError, project: &Path, layout: &Layout) -> CommandError {
     match error {
         TrustError::Damaged { file, .. } => {
             failed(error).hint(format!("repair or remove {}", file.display()))
@@ -265,6 +279,12 @@ fn trust_error(error: &TrustError, project: &Path) -> CommandError {
         _ if !project.is_dir() => {
             CommandError::from_error(ErrorKind::Usage, error).hint("name the project's folder")
         }
+        TrustError::Io(_) if std::fs::canonicalize(project).is_ok_and(|path| path.to_str().is_none()) => {
+            let message = format!("the name of {} is not UTF-8", project.display());
+            CommandError::new(ErrorKind::Failed, message)
+                .hint("such a folder cannot be trusted: rename it, or set what it needs in your own settings")
+        }
+        TrustError::Io(source) => refused(&layout.trusted_projects(), source),
         _ => failed(error),
     }
 }

@@ -63,7 +63,14 @@ pub(crate) fn run(args: &args::Context, format: Format) -> Result<Status, Comman
             Leaf::Entry(id.into()),
         ),
     };
-    let context = session.context(&leaf)?;
+    let whole;
+    let context = match session.context(&leaf) {
+        Ok(context) => context,
+        Err(error) => {
+            whole = session.whole(&store).unwrap_or(Err(error))?;
+            whole.context(&leaf)?
+        }
+    };
     match args.format {
         ContextFormat::Messages => {
             let rows: Vec<MessageRow<'_>> = context
@@ -161,7 +168,7 @@ fn llm_row<'d>(context: &'d Context<'_>, message: &'d LlmMessage<'_>) -> LlmRow<
     let mut row = LlmRow {
         role: message.role_name(),
         entry_id: context.log.id(message.source),
-        tokens: Heuristic.text(&mut message.texts()).get(),
+        tokens: Heuristic.call_message(message).get(),
         tool_call_id: None,
         tool_name: None,
         is_error: None,

@@ -1,6 +1,6 @@
 //! `foldline delete`: moves a session to the trash, with everything of it that lies beside it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use foldline_session_store::{DiskStore, Layout, SessionStore as _};
@@ -24,7 +24,7 @@ Examples:
 )]
 pub(crate) struct Args {
     /// The session: a path, the start of an id, or `latest`.
-    session: String,
+    session: PathBuf,
 }
 
 #[derive(Serialize)]

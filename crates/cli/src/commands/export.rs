@@ -88,12 +88,21 @@ pub(crate) fn run(args: &args::Export, format: Format) -> Result<Status, Command
     };
     match &document.output {
         Some(path) => output::result(format, &document, || {
+            // The other agent may want a file of that name.
+            let session = document
+                .session_id
+                .map_or_else(String::new, |id| format!("  session {id}\n"));
             format!(
-                "{GOOD}Exported{GOOD:#} {} messages to {path}\n",
+                "{GOOD}Exported{GOOD:#} {} messages to {path}\n{session}",
                 document.messages
             )
         }),
-        None => output::content(format, &document, exported.text.as_bytes()),
+        None => {
+            if let (Format::Human, Some(id)) = (format, document.session_id) {
+                output::note(&format!("session {id}"));
+            }
+            output::content(format, &document, exported.text.as_bytes());
+        }
     }
     Ok(Status::Done)
 }

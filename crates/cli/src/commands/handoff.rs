@@ -27,7 +27,7 @@ Examples:
 )]
 pub(crate) struct Args {
     /// The session: a path, the start of an id, or `latest`.
-    session: String,
+    session: PathBuf,
     #[command(flatten)]
     model: ModelArgs,
     /// What the document should look at above all.
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, CommandError> {
                 document: None,
                 model: &name,
             };
-            output::result(format, &document, || "Handoff cancelled\n".to_owned());
+            output::ended(format, &document, "Handoff cancelled");
             return Ok(Status::Ended(ErrorKind::Cancelled));
         }
         Err(error) => return Err(session_error(&error)),

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::args;
 use crate::commit;
+use crate::environment::working_folder;
 use crate::error::{CommandError, ErrorKind, Status};
 use crate::new_file;
 use crate::output::{self, Format, GOOD, grouped};
@@ -84,7 +85,7 @@ fn place(imported: &Imported) -> Result<PathBuf, CommandError> {
     };
     let layout = Layout::from_environment().map_err(|e| failed(&e))?;
     let cwd = if imported.cwd.is_empty() {
-        std::env::current_dir().map_err(|e| failed(&e))?
+        working_folder()?
     } else {
         PathBuf::from(&imported.cwd)
     };

@@ -8,6 +8,7 @@ use foldline_session_store::{
 use serde::Serialize;
 
 use crate::args;
+use crate::environment::working_folder;
 use crate::error::{CommandError, ErrorKind, Status};
 use crate::output::{self, BOLD, DIM, Format, grouped};
 use crate::view::first_line;
@@ -43,7 +44,7 @@ pub(crate) fn run(args: &args::List, format: Format) -> Result<Status, CommandEr
     let failed = |e: &dyn std::error::Error| CommandError::from_error(ErrorKind::Failed, e);
     let store = DiskStore::new();
     let layout = Layout::from_environment().map_err(|e| failed(&e))?;
-    let cwd = std::env::current_dir().map_err(|e| failed(&e))?;
+    let cwd = working_folder()?;
     let count = if args.count {
         Count::Entries
     } else {

@@ -11,6 +11,7 @@ use foldline_session_store::DiskStore;
 use serde::Serialize;
 
 use crate::args::{self, PruneStorage};
+use crate::commit;
 use crate::door::{Door, session_error};
 use crate::error::{CommandError, Status};
 use crate::output::{self, BOLD, Format, GOOD, grouped};
@@ -72,6 +73,7 @@ pub(crate) fn run(args: &args::Prune, format: Format) -> Result<Status, CommandE
     };
     let session = Session::open(&DiskStore::new(), &args.session, Damage::Warn)?;
     let path = session.path.display().to_string();
+    commit::not_read_only(&session)?;
     let door = match mode {
         EditMode::Commit => Door::of(session, setup.options_without_models())?,
         EditMode::DryRun => Door::of_any(session, setup.options_without_models())?,

@@ -3,19 +3,20 @@
 mod haystack;
 mod superseded;
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use foldline_compaction_core::redact::redact;
 use foldline_session_model::EntryIx;
 use foldline_session_model::fold::Standing;
-use foldline_session_model::search::{Found, Query, Ranking};
+use foldline_session_model::search::{Found, MAX_TOKEN, Query, Ranking};
 use foldline_session_store::{Agent, AgentFolder, Count, DiskStore, Layout, Project, SessionStore as _};
 use serde::Serialize;
 
 use crate::error::{CommandError, ErrorKind, Status};
 use crate::output::{self, BOLD, DIM, Format, NOTE};
 use crate::session;
-use crate::view::is_harmless;
+use crate::view::{first_line, is_harmless};
 
 use haystack::{Haystacks, What};
 
@@ -35,7 +36,7 @@ Examples:
 pub(crate) struct Args {
     /// The session (a path, the start of an id, or `latest`; not with --all), then what to search for.
     #[arg(required = true, value_name = "SESSION QUERY")]
-    words: Vec<String>,
+    words: Vec<OsString>,
     /// Search the sessions of every agent found on this machine.
     #[arg(long)]
     all: bool,
@@ -76,18 +77,21 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, CommandError> {
         (every_session(&store)?, args.words.as_slice())
     } else {
         let (name, words) = args.words.split_first().unwrap_or((&args.words[0], &[]));
-        (vec![session::resolve(&store, name)?], words)
+        (vec![session::resolve(&store, Path::new(name))?], words)
     };
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let text = words.join(" ");
     let query = Query::new(&text);
     if query.is_empty() {
-        let message = if words.is_empty() {
-            "there is nothing to search for".to_owned()
+        let usage = "foldline recall SESSION QUERY, or foldline recall --all QUERY";
+        let (message, hint) = if words.is_empty() {
+            ("there is nothing to search for".to_owned(), usage.to_owned())
         } else {
-            format!("{text:?} holds no word to search for")
+            let message = format!("{:?} holds no word to search for", first_line(&text, 60));
+            let hint = format!("a word has a letter or a digit and at most {MAX_TOKEN} bytes; {usage}");
+            (message, hint)
         };
-        return Err(CommandError::new(ErrorKind::Usage, message)
-            .hint("foldline recall SESSION QUERY, or foldline recall --all QUERY"));
+        return Err(CommandError::new(ErrorKind::Usage, message).hint(hint));
     }
     let document = Document {
         hits: search(&store, paths, &query, args)?,

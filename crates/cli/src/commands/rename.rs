@@ -1,5 +1,7 @@
 //! `foldline rename`: gives a session a title, or takes it away.
 
+use std::path::PathBuf;
+
 use foldline_session_store::DiskStore;
 use serde::Serialize;
 
@@ -23,7 +25,7 @@ Examples:
 )]
 pub(crate) struct Args {
     /// The session: a path, the start of an id, or `latest`.
-    session: String,
+    session: PathBuf,
     /// The title, one line; an empty one takes the title away.
     title: String,
 }

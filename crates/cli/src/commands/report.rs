@@ -31,7 +31,7 @@ Examples:
 )]
 pub(crate) struct Args {
     /// The session: a path, the start of an id, or `latest`.
-    session: String,
+    session: PathBuf,
     /// The new page. The file must not exist.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,

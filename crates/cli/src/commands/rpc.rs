@@ -4,6 +4,7 @@ mod answers;
 mod lanes;
 mod work;
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,7 +20,8 @@ use crate::setup::{Purpose, Setup};
 #[command(
     after_help = "Each line of standard input is a command, each gets one response line; between them stand events.
 docs/rpc.schema.json describes the lines. Commands are carried out one after the other; those that cancel something
-or change what waits overtake them.
+or change what waits overtake them. When standard input ends, what waits for a model is cancelled, the rest is done, and
+the program ends.
 
 Examples:
   foldline rpc --session latest
@@ -28,7 +30,7 @@ Examples:
 pub(crate) struct Args {
     /// The session to go on with: a path, the start of an id, or `latest` [default: a new one].
     #[arg(long, value_name = "S")]
-    session: Option<String>,
+    session: Option<PathBuf>,
     /// The tools that the model may call: `all`, `none`, or names with commas between [default: the setting
     /// `tools.allowed`, or those that only read].
     #[arg(long, value_name = "NAMES")]

@@ -1,11 +1,13 @@
 //! `foldline run`: one prompt through the agent loop.
 
 use std::io::{IsTerminal as _, Read as _};
+use std::path::PathBuf;
 
 use foldline_agent_session::event::{Delta, Event, FailureKind, RunEnd};
 use foldline_agent_session::tools::Selection;
 use foldline_agent_session::{Prompt, Prompted, RunReport};
-use foldline_session_model::model_call::Usage;
+use foldline_session_model::Tokens;
+use foldline_session_model::model_call::{Cost, ModelProfile, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -32,7 +34,7 @@ pub(crate) struct Args {
     prompt: Option<String>,
     /// The session to go on with: a path, the start of an id, or `latest` [default: a new one].
     #[arg(long, value_name = "S")]
-    session: Option<String>,
+    session: Option<PathBuf>,
     /// The tools that the model may call: `all`, `none`, or names with commas between [default: the setting
     /// `tools.allowed`, or those that only read].
     #[arg(long, value_name = "NAMES")]
@@ -49,12 +51,38 @@ struct Document<'d> {
     session: String,
     model: String,
     /// The sum over all requests of the run, those of compactions not counted.
-    usage: Usage,
+    usage: UsageFields,
     requests: u32,
     /// What happened, without the pieces of answers.
     events: &'d [Value],
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorFields<'d>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct UsageFields {
+    input: Tokens,
+    output: Tokens,
+    cache_read: Tokens,
+    cache_write: Tokens,
+    total_tokens: Tokens,
+    /// In US dollars; null if the prices are not known.
+    cost: Option<Cost>,
+}
+
+impl UsageFields {
+    fn new(usage: &Usage, profile: Option<&ModelProfile>) -> Self {
+        let is_known = usage.cost.total > 0.0 || profile.is_some_and(|profile| profile.prices.is_some());
+        Self {
+            input: usage.input,
+            output: usage.output,
+            cache_read: usage.cache_read,
+            cache_write: usage.cache_write,
+            total_tokens: usage.total_tokens,
+            cost: is_known.then_some(usage.cost),
+        }
+    }
 }
 
 /// What is kept of a run's events.
@@ -68,7 +96,8 @@ struct Record {
 
 pub(crate) fn run(args: &Args, format: Format) -> Result<Status, CommandError> {
     let setup = Setup::new(&args.model, Purpose::Work)?;
-    if setup.profile()?.is_none() {
+    let profile = setup.profile()?;
+    if profile.is_none() {
         return Err(
             CommandError::new(ErrorKind::Usage, "there is no model to ask").hint(
                 "name one with --model provider/model, or set it: foldline config set model provider/model",
@@ -118,7 +147,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, CommandError> {
         answer: report.answer.as_ref().map(|answer| answer.text.as_str()),
         session: path.display().to_string(),
         model: setup.name(),
-        usage: record.usage,
+        usage: UsageFields::new(&record.usage, profile.as_ref()),
         requests: report.requests,
         events: &record.events,
         error: failure.as_ref().map(ErrorFields::from),

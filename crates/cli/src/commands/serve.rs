@@ -80,8 +80,7 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, CommandError> {
         .map_err(|e| failed(&e))?;
     let drain = runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind(args.addr).await.map_err(|e| {
-            CommandError::new(ErrorKind::Failed, format!("{}: {e}", args.addr))
-                .hint("choose another port with --addr, or port 0 for a free one")
+            CommandError::new(ErrorKind::Failed, format!("{}: {e}", args.addr)).hint(bind_hint(e.kind()))
         })?;
         let started = Started {
             url: format!("http://{}", listener.local_addr().map_err(|e| failed(&e))?),
@@ -102,4 +101,17 @@ pub(crate) fn run(args: &Args, format: Format) -> Result<Status, CommandError> {
     // Work that cannot be stopped is left behind.
     runtime.shutdown_background();
     Ok(Status::Done)
+}
+
+/// What to do about an address that cannot be listened on.
+const fn bind_hint(kind: std::io::ErrorKind) -> &'static str {
+    match kind {
+        std::io::ErrorKind::AddrNotAvailable => {
+            "this machine has no such address: listen on 127.0.0.1, on 0.0.0.0, or on one that it has"
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            "low ports belong to the administrator: choose one above 1023 with --addr"
+        }
+        _ => "choose another port with --addr, or port 0 for a free one",
+    }
 }

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 
 use foldline_session_model::entry::{EntryBody, EntryKind};
+use foldline_session_model::fold::Context;
 use foldline_session_model::message::Message;
+use foldline_session_model::model_call;
 use foldline_session_model::tokens::{Heuristic, TokenCounter as _};
 use foldline_session_model::tree::Leaf;
 use foldline_session_store::DiskStore;
 use serde::Serialize;
 
 use crate::args;
+use crate::cost;
 use crate::error::{CommandError, Status};
 use crate::output::{self, BOLD, DIM, Format, grouped};
 use crate::session::{Damage, Session};
@@ -59,7 +62,10 @@ struct CompactionRow {
     entry_id: String,
     timestamp: String,
     strategy: &'static str,
+    /// What was recorded: where a provider had counted the context, its number.
     tokens_before: u64,
+    /// The estimate of the context before it, to be compared with the other numbers here.
+    estimated_before: u64,
     summary_tokens: u64,
 }
 
@@ -72,18 +78,43 @@ struct Usage {
     output: u64,
     cache_read: u64,
     cache_write: u64,
-    cost: f64,
+    /// In US dollars, by the known prices where none was recorded; null if no price is known.
+    cost: Option<f64>,
+    /// Requests whose price nobody knows. They are not in the cost.
+    unpriced_requests: u64,
     /// The share of input that came from a cache, in percent; null without input.
     cache_share: Option<u64>,
+}
+
+impl Usage {
+    fn all_input(&self) -> u64 {
+        self.input
+            .saturating_add(self.cache_read)
+            .saturating_add(self.cache_write)
+    }
+
+    fn add(&mut self, usage: &model_call::Usage, cost: Option<f64>) {
+        self.requests += 1;
+        self.input = self.input.saturating_add(usage.input.get());
+        self.output = self.output.saturating_add(usage.output.get());
+        self.cache_read = self.cache_read.saturating_add(usage.cache_read.get());
+        self.cache_write = self.cache_write.saturating_add(usage.cache_write.get());
+        cost::add(&mut self.cost, cost);
+        self.unpriced_requests += u64::from(cost.is_none());
+    }
 }
 
 pub(crate) fn run(args: &args::Stats, format: Format) -> Result<Status, CommandError> {
     let session = Session::open(&DiskStore::new(), &args.session, Damage::Warn)?;
     let context = session.context(&Leaf::Last)?;
     let mut document = collect(&session);
-    document.tokens.context = context.messages().map(|m| Heuristic.message(m).get()).sum();
+    document.tokens.context = estimate(&context);
     output::result(format, &document, || text(&document, &session));
     Ok(Status::Done)
+}
+
+fn estimate(context: &Context<'_>) -> u64 {
+    context.messages().map(|m| Heuristic.message(m).get()).sum()
 }
 
 fn collect(session: &Session) -> Document {
@@ -115,6 +146,12 @@ fn collect(session: &Session) -> Document {
                     timestamp: entry.timestamp.into_owned(),
                     strategy: compaction.strategy.as_str(),
                     tokens_before: compaction.tokens_before.get(),
+                    estimated_before: match log.parent_id(ix) {
+                        Some(parent) => session
+                            .context(&Leaf::Entry(parent.into()))
+                            .map_or(0, |c| estimate(&c)),
+                        None => 0,
+                    },
                     summary_tokens,
                 });
             }
@@ -126,8 +163,12 @@ fn collect(session: &Session) -> Document {
         .by_tool
         .sort_by(|a, b| b.tokens.cmp(&a.tokens).then_with(|| a.tool.cmp(&b.tool)));
     let usage = &mut document.usage;
-    let input = usage.input + usage.cache_read + usage.cache_write;
-    usage.cache_share = (input > 0).then(|| usage.cache_read * 100 / input);
+    let input = usage.all_input();
+    usage.cache_share = (input > 0)
+        .then(|| u64::try_from(u128::from(usage.cache_read) * 100 / u128::from(input)).unwrap_or(100));
+    if usage.requests == 0 {
+        usage.cost = Some(0.0);
+    }
     document
 }
 
@@ -158,13 +199,7 @@ fn add_message(document: &mut Document, tools: &mut BTreeMap<String, ToolRow>, m
                 tool(&call.name, &|row| row.calls += 1);
             }
             if let Some(usage) = m.usage {
-                let sum = &mut document.usage;
-                sum.requests += 1;
-                sum.input += usage.input.get();
-                sum.output += usage.output.get();
-                sum.cache_read += usage.cache_read.get();
-                sum.cache_write += usage.cache_write.get();
-                sum.cost += usage.cost.total;
+                document.usage.add(&usage, cost::of(m, &usage));
             }
         }
         Message::ToolResult(m) => tool(&m.tool_name, &|row| {
@@ -208,12 +243,15 @@ fn text(document: &Document, session: &Session) -> String {
     }
     for row in &document.compactions {
         out.push_str(&format!(
-            "\ncompaction {DIM}{}{DIM:#} {}: {} tokens before, {} in its text",
+            "\ncompaction {DIM}{}{DIM:#} {}: about {} tokens before, {} in its text",
             row.entry_id,
             row.strategy,
-            grouped(row.tokens_before),
+            grouped(row.estimated_before),
             grouped(row.summary_tokens)
         ));
+        if row.tokens_before != row.estimated_before {
+            out.push_str(&format!(" (recorded: {} before)", grouped(row.tokens_before)));
+        }
     }
     if !document.compactions.is_empty() {
         out.push('\n');
@@ -224,12 +262,18 @@ fn text(document: &Document, session: &Session) -> String {
             format!(", {share} % of the input from a cache")
         });
         out.push_str(&format!(
-            "\n{} requests: {} tokens in, {} out{cached}, ${:.2}\n",
+            "\n{} requests: {} tokens in, {} out{cached}, {}\n",
             grouped(usage.requests),
-            grouped(usage.input + usage.cache_read + usage.cache_write),
+            grouped(usage.all_input()),
             grouped(usage.output),
-            usage.cost
+            cost::dollars(usage.cost)
         ));
+        if usage.cost.is_some() && usage.unpriced_requests > 0 {
+            out.push_str(&format!(
+                "  without {} requests whose price is not known\n",
+                grouped(usage.unpriced_requests)
+            ));
+        }
     }
     out
 }

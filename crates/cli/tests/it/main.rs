@@ -11,6 +11,7 @@ mod compact;
 mod config;
 mod documents;
 mod door;
+mod edges;
 mod errors;
 mod files;
 mod foreign;

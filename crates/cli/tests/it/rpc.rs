@@ -134,3 +134,92 @@ fn an_abort_right_behind_a_compaction_is_meant_for_it() {
     assert_eq!(document["seen"]["error"], "Compaction cancelled", "{document}");
     assert_eq!(sandbox.read(&session), before);
 }
+
+/// Runs commands that need no model, and gives the answers.
+fn answers(sandbox: &Sandbox, session: &str, lines: &str) -> Vec<Value> {
+    let run = sandbox.run_with_input(&["rpc", "--session", session], lines);
+    assert_eq!(run.code(), 0, "{}", run.all());
+    let messages = run.stdout();
+    let messages = messages.lines().map(|line| serde_json::from_str(line).unwrap());
+    messages
+        .filter(|message: &Value| message["type"] == "response")
+        .collect()
+}
+
+/// A session is as deep as it is long, and not every JSON parser goes that deep.
+#[test]
+fn the_tree_comes_flat_too() {
+    let sandbox = Sandbox::new();
+    let session = sandbox.fixture("branching.jsonl");
+    let lines = "{\"id\":1,\"type\":\"get_tree\",\"flat\":true}\n{\"id\":2,\"type\":\"get_tree\"}\n";
+    let answers = answers(&sandbox, &session, lines);
+    let flat = answers[0]["data"]["entries"].as_array().unwrap();
+    let mut nested: Vec<(Value, Value)> = Vec::new();
+    let mut open: Vec<(Value, Value)> = vec![(Value::Null, answers[1]["data"]["tree"].clone())];
+    while let Some((parent, nodes)) = open.pop() {
+        for node in nodes.as_array().unwrap() {
+            nested.push((parent.clone(), node["entry"].clone()));
+            open.push((node["entry"]["id"].clone(), node["children"].clone()));
+        }
+    }
+    assert_eq!(flat.len(), nested.len());
+    for row in flat {
+        assert!(
+            nested.contains(&(row["parentId"].clone(), row["entry"].clone())),
+            "{row}"
+        );
+    }
+    assert!(flat.iter().any(|row| row["label"] == "first try"));
+    assert_eq!(answers[0]["data"]["leafId"], answers[1]["data"]["leafId"]);
+}
+
+/// A client that is gone leaves nothing behind that waits for a model.
+#[test]
+fn the_end_of_input_ends_what_waits_for_a_model() {
+    for command in [
+        "{\"type\":\"compact\"}\n",
+        "{\"type\":\"prompt\",\"message\":\"hi\"}\n{\"type\":\"compact\"}\n",
+    ] {
+        let sandbox = Sandbox::new();
+        let session = sandbox.fixture("realistic.jsonl");
+        let server = Server::start(vec![Script::Silence]);
+        let mut child = sandbox.spawn(&[
+            "rpc",
+            "--session",
+            &session,
+            "--model",
+            "my/m",
+            "--base-url",
+            &server.url,
+            "--api",
+            "openai-completions",
+        ]);
+        let mut stdin = child.stdin.take().unwrap();
+        std::io::Write::write_all(&mut stdin, command.as_bytes()).unwrap();
+        while server.requests().is_empty() {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        drop(stdin);
+        // The server never answers: if nothing is cancelled, this waits for the limit of the request.
+        let run = sandbox.ran(child.wait_with_output().unwrap());
+        assert_eq!(run.code(), 0, "{}", run.all());
+        assert!(!run.stdout().contains("timed out"), "{}", run.stdout());
+        assert_eq!(sandbox.run(&["check", &session]).code(), 0);
+    }
+}
+
+/// What needs no model is done, however early the input ends.
+#[test]
+fn what_was_asked_before_the_end_of_input_is_done() {
+    let sandbox = Sandbox::new();
+    let session = sandbox.fixture("realistic.jsonl");
+    let answers = answers(
+        &sandbox,
+        &session,
+        "{\"id\":1,\"type\":\"compact\"}\n{\"id\":2,\"type\":\"get_state\"}\n",
+    );
+    assert_eq!(answers.len(), 2);
+    for answer in &answers {
+        assert_eq!(answer["success"], true, "{answer}");
+    }
+}

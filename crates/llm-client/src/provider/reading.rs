@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use foldline_session_model::model_call::{
-    CacheHint, ErrorClass, LlmReply, ModelProfile, StopReason, TransientCause, Usage,
+    CacheHint, ErrorClass, LlmReply, LlmRequest, ModelProfile, StopReason, TransientCause, Usage,
 };
 use foldline_session_model::{EntryId, Tokens};
 use futures::stream::BoxStream;
@@ -29,6 +29,52 @@ pub(super) struct Setup<'a> {
     pub(super) cancel: CancellationToken,
     pub(super) sources: Vec<Option<usize>>,
     pub(super) entries: Vec<Option<EntryId>>,
+    pub(super) room: Room,
+}
+
+/// How much of an answer is still taken in. A server that never stops must not fill the memory.
+pub(super) struct Room {
+    most: usize,
+    left: usize,
+}
+
+/// The least room of an answer, in bytes.
+const LEAST_ROOM: usize = 16 * 1024 * 1024;
+
+/// The room for one token of output, in bytes: many times what a token of text takes.
+const ROOM_PER_TOKEN: u64 = 64;
+
+/// What a piece takes beside its text: as much as an empty block.
+const PIECE: usize = 64;
+
+impl Room {
+    /// Far more than the output that is asked for, so that only a broken server meets the limit.
+    pub(super) fn of(request: &LlmRequest<'_>, profile: &ModelProfile) -> Self {
+        let asked = request.max_output.or(profile.max_output);
+        let bytes = asked.unwrap_or_default().get().saturating_mul(ROOM_PER_TOKEN);
+        let most = usize::try_from(bytes).unwrap_or(usize::MAX).max(LEAST_ROOM);
+        Self { most, left: most }
+    }
+
+    fn take(&mut self, event: &LlmEvent) -> Result<(), LlmError> {
+        let bytes = match event {
+            LlmEvent::Text { delta, .. }
+            | LlmEvent::Thinking { delta, .. }
+            | LlmEvent::ToolArguments { delta, .. } => delta.len(),
+            LlmEvent::BlockStart { .. } => PIECE,
+            _ => 0,
+        };
+        match self.left.checked_sub(bytes) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => Err(LlmError::protocol(format!(
+                "the answer does not come to its end: {} MiB are far more than was asked for",
+                self.most.div_ceil(1024 * 1024)
+            ))),
+        }
+    }
 }
 
 /// One answer while it is read. Dropping it drops the body, which closes the connection.
@@ -41,6 +87,7 @@ pub(super) struct Reading {
     cancel: CancellationToken,
     sources: Vec<Option<usize>>,
     entries: Vec<Option<EntryId>>,
+    room: Room,
     /// `None` once the answer is over.
     body: Option<BoxStream<'static, Result<SseEvent, LlmError>>>,
     decoder: Decoder,
@@ -62,6 +109,7 @@ impl Reading {
             cancel: setup.cancel,
             sources: setup.sources,
             entries: setup.entries,
+            room: setup.room,
             body: Some(decode(setup.body).boxed()),
             decoder: Decoder::new(setup.profile.api),
             ready: VecDeque::new(),
@@ -111,7 +159,8 @@ impl Reading {
             }
             let mut scratch = std::mem::take(&mut self.scratch);
             for event in scratch.drain(..) {
-                match self.finish_event(event) {
+                let taken = self.room.take(&event);
+                match taken.and_then(|()| self.finish_event(event)) {
                     Ok(event) => self.ready.push_back(event),
                     Err(error) => return Some(Err(self.fail(error))),
                 }

@@ -12,10 +12,11 @@ use futures::StreamExt;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::classify::{Content, MessageFields, TransportFacts};
 use crate::endpoint::{Auth, PlainHttp};
 use crate::testing::{Replay, ReplayEnd, ReplayTransport};
 use crate::transport::RetryHeaders;
-use crate::{LlmEvent, StreamLimits};
+use crate::{EndpointPlace, LlmEvent, RetryClass, StreamLimits, TurnEnd, retry_class};
 
 use super::*;
 
@@ -442,4 +443,90 @@ async fn requests_go_where_their_api_is() {
         complete(&model).await.unwrap_err();
         assert_eq!(transport.urls(), [expected]);
     }
+}
+
+/// What answers under 200 without being the API: a wrong base URL, which no second request makes right.
+#[tokio::test(start_paused = true)]
+async fn another_server_under_the_base_url_is_told_and_not_asked_again() {
+    let rows = [
+        (
+            "text/html; charset=utf-8",
+            "<!doctype html><title>Hello</title>",
+            "a page (text/html)",
+        ),
+        ("TEXT/HTML", "", "a page (text/html)"),
+        ("application/json", "", "empty"),
+        ("application/json", " \n", "empty"),
+        ("application/json", r#"{"service":"up"}"#, "some other document"),
+    ];
+    for (kind, body, what) in rows {
+        for (api, _) in STREAMS {
+            let replay = Replay::ok(body).with_content_type(kind);
+            let error = complete(&model(api, vec![replay])).await.unwrap_err();
+            assert_eq!(
+                error.class,
+                ErrorClass::Other(OtherCause::Configuration),
+                "{kind}"
+            );
+            assert_eq!(error.status, Some(200));
+            assert_eq!(
+                &*error.message,
+                format!("HTTP 200: the answer is {what}, and not that of a model's API")
+            );
+            assert!(!error.class.may_retry());
+            assert_eq!(recorded(&error), RetryClass::Terminal);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_without_an_end_is_stopped() {
+    let piece = |text: &str| {
+        format!(
+            "data: {{\"id\":\"c\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n"
+        )
+    };
+    let replay = Replay::ok(piece(&"x".repeat(1 << 20)).repeat(20));
+    let error = complete(&model(Api::OpenAiCompletions, vec![replay]))
+        .await
+        .unwrap_err();
+    assert_eq!(error.class, ErrorClass::Other(OtherCause::Protocol));
+    assert_eq!(
+        &*error.message,
+        "the answer does not come to its end: 16 MiB are far more than was asked for"
+    );
+    assert_eq!(recorded(&error), RetryClass::Terminal);
+    let kept = error.partial.unwrap().text().len();
+    assert!(kept <= 17 << 20, "{kept}");
+
+    // Whoever asks for more gets more.
+    let replay = Replay::ok(piece(&"x".repeat(1 << 20)).repeat(20));
+    let mut large = request();
+    large.max_output = Some(Tokens(1 << 20));
+    let error = model(Api::OpenAiCompletions, vec![replay])
+        .complete(&large, CancellationToken::new())
+        .await
+        .unwrap_err();
+    assert_eq!(error.class, ErrorClass::Transient(TransientCause::StreamEnded));
+}
+
+/// What the agent loop makes of the failure once it is a message of a session.
+fn recorded(error: &LlmError) -> RetryClass {
+    retry_class(
+        &TurnEnd {
+            message: MessageFields {
+                stop: error.stop_reason(),
+                error_message: Some(&error.recorded_message()),
+                usage: foldline_session_model::model_call::Usage::default(),
+                content: Content::Empty,
+            },
+            facts: TransportFacts {
+                status: error.status,
+                codes: &[],
+            },
+            window: None,
+            place: EndpointPlace::Remote,
+        },
+        &UserPatterns::default(),
+    )
 }

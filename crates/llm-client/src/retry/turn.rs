@@ -120,6 +120,8 @@ static TEXTS: LazyLock<Texts> = LazyLock::new(|| Texts {
         // Spent for good, or until somebody pays.
         r"gousagelimiterror|freeusagelimiterror|monthly usage limit reached",
         r"available balance|out of budget|billing",
+        // Not the API that was meant, or an answer without an end: our own words.
+        r"not that of a model's api|does not come to its end",
     ]),
     usage_limit: constant_patterns(&[
         r"usage.?limit|usage_limit_reached|usage_not_included|limit_reached|model.?limit|message.?limit",

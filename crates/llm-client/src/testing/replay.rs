@@ -20,6 +20,8 @@ pub struct Replay {
     pub status: u16,
     /// What the headers ask for.
     pub retry: RetryHeaders,
+    /// The content type, if the answer has one.
+    pub content_type: Option<String>,
     /// The body in chunks, each after a wait.
     pub chunks: Vec<(Duration, Bytes)>,
     /// Whether the body ends after the last chunk.
@@ -49,6 +51,7 @@ impl Replay {
         Self {
             status,
             retry: RetryHeaders::default(),
+            content_type: Some("text/event-stream".to_owned()),
             chunks: vec![(Duration::ZERO, body.into())],
             end: ReplayEnd::Closed,
         }
@@ -63,6 +66,13 @@ impl Replay {
             chunks: chunks.collect(),
             ..Self::ok(Bytes::new())
         }
+    }
+
+    /// The same answer with a content type.
+    #[must_use]
+    pub fn with_content_type(mut self, kind: &str) -> Self {
+        self.content_type = Some(kind.to_owned());
+        self
     }
 
     /// The same answer with another end.
@@ -135,7 +145,7 @@ impl Transport for ReplayTransport {
         Ok(HttpResponse {
             status: answer.status,
             retry: answer.retry,
-            content_type: Some("text/event-stream".to_owned()),
+            content_type: answer.content_type,
             body: chunks.chain(tail).boxed(),
         })
     }

@@ -4,8 +4,8 @@
 //! (`src/lease.rs`) and each alone; a word is a token whole (`FencingToken`) and in parts (`fencing`, `token`). Chinese,
 //! Japanese and Korean writing has no spaces: there each pair of neighbours is a token.
 
-/// Longer runs are data and no words.
-const MAX_TOKEN: usize = 200;
+/// The most bytes of a word. Longer runs are data and no words.
+pub const MAX_TOKEN: usize = 200;
 
 /// For whom tokens are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

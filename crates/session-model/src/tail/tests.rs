@@ -194,6 +194,10 @@ fn what_needs_the_whole_file_says_so() {
         (format!("{header}\n{entry}\nnot JSON\n\n"), LoadFully::LastLine),
         (format!("{header}\n{entry}\n{lost}\n"), LoadFully::MissingParent),
         (format!("{header}\n{own}\n"), LoadFully::Cycle),
+        (
+            format!("{}\n{entry}\n", header.replace("\"t\"", "\"t\0\"")),
+            LoadFully::NoHeader,
+        ),
     ];
     for (file, reason) in table {
         assert_eq!(
@@ -202,6 +206,15 @@ fn what_needs_the_whole_file_says_so() {
             "{file}"
         );
     }
+    // Only a full load tells of the bytes that it replaces.
+    let child = lost.replace("\"?\"", "\"a\"");
+    let mut bytes = format!("{header}\n{entry}\n{child}\n").into_bytes();
+    let at = bytes.windows(3).position(|w| w == b"\"x\"").unwrap();
+    bytes[at + 1] = 0xff;
+    assert_eq!(
+        resume(&bytes, Profile::Auto, 4096).0.unwrap_err(),
+        LoadFully::BrokenLine
+    );
     let mut reader = TailReader::new(10, Profile::Auto);
     reader.feed(b"x");
     assert_eq!(reader.need(), Need::WholeFile(LoadFully::WrongBytes));

@@ -98,6 +98,10 @@ impl Walk {
     /// Takes note of what an entry means for the fold.
     fn look(&mut self, met: &Met, window: &Window, ix: EntryIx, head: &EntryHead) -> Result<(), LoadFully> {
         let line = Met::line(head, window);
+        if std::str::from_utf8(line).is_err() {
+            // It reads with replacements, and only a full load tells of them.
+            return Err(LoadFully::BrokenLine);
+        }
         let id = met.id(ix, window);
         let parent = met.parent_id(head, window);
         if matches!(

@@ -1,8 +1,11 @@
 //! What of a message is counted (spec "compaction-core", 2.2).
 
+use std::borrow::Cow;
+
 use super::{is_excluded, picture};
 use crate::Tokens;
 use crate::json::stringify;
+use crate::llm::{LlmBlock, LlmMessage};
 use crate::message::{Block, Content, Message};
 
 /// Gives each piece of text that counts to `add`, and returns what pictures cost beside it.
@@ -47,6 +50,25 @@ pub(super) fn each_fragment(message: &Message<'_>, add: &mut dyn FnMut(&str)) ->
         Message::Unknown(_) => {}
     }
     Tokens::ZERO
+}
+
+/// Collects what counts of a message of a model call, and returns what its pictures cost.
+pub(super) fn of_call<'m>(message: &'m LlmMessage<'_>, fragments: &mut Vec<Cow<'m, str>>) -> Tokens {
+    let mut extra = Tokens::ZERO;
+    for block in &message.content {
+        match block {
+            LlmBlock::Text(text) => fragments.push(Cow::Borrowed(text)),
+            LlmBlock::Thinking { thinking, .. } => fragments.push(Cow::Borrowed(thinking)),
+            LlmBlock::ToolCall { call, .. } => {
+                fragments.push(Cow::Borrowed(&call.name));
+                fragments.extend(call.arguments.as_deref().map(stringify));
+            }
+            LlmBlock::RemoteHistory { fallback, .. } => fragments.push(Cow::Borrowed(fallback)),
+            LlmBlock::Image { data, .. } => extra += picture::of_data(data),
+            LlmBlock::RedactedThinking { .. } | LlmBlock::Unknown { .. } => {}
+        }
+    }
+    extra
 }
 
 fn texts(content: &Content<'_>, add: &mut dyn FnMut(&str)) {

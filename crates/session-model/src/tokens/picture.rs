@@ -53,9 +53,14 @@ pub(super) fn of_content(content: &Content<'_>) -> Tokens {
 /// The estimate for a block if it is a picture; nothing for others.
 pub(super) fn of_block(block: &Block<'_>) -> Tokens {
     match block {
-        Block::Image { data, .. } => PixelSize::of_base64(data).map_or(IMAGE_TOKENS, PixelSize::tokens),
+        Block::Image { data, .. } => of_data(data),
         _ => Tokens::ZERO,
     }
+}
+
+/// The estimate for a picture in base64.
+pub(super) fn of_data(data: &str) -> Tokens {
+    PixelSize::of_base64(data).map_or(IMAGE_TOKENS, PixelSize::tokens)
 }
 
 /// Base64 of which single bytes are decoded where they are needed.

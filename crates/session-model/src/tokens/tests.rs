@@ -1,4 +1,9 @@
 use super::{CharsPerFour, Heuristic, TokenCounter};
+use crate::fold::Profile;
+use crate::llm::{LlmBlock, TrailingCalls, Wrappers};
+use crate::log::{SessionLog, Trust};
+use crate::message::Message;
+use crate::tree::Leaf;
 
 fn estimate(fragments: &[&str]) -> u64 {
     Heuristic.text(&mut fragments.iter().copied()).get()
@@ -139,4 +144,34 @@ fn every_character_costs_what_its_range_says() {
 fn scripts_cost_what_they_cost() {
     assert!((96..=160).contains(&estimate(&[&"漢".repeat(160)])));
     assert_eq!(estimate(&[&"a".repeat(160)]), 40);
+}
+
+/// What the model is sent of a session costs what its messages cost, calls and pictures included.
+#[test]
+fn messages_of_a_call_cost_what_their_sources_cost() {
+    let mut seen = 0;
+    for (name, file) in crate::testing::fixtures() {
+        let Ok(log) = SessionLog::load(file, Trust::Validated) else {
+            continue;
+        };
+        let context = log.context(&Leaf::Last, Profile::Auto).unwrap();
+        let wrappers = Wrappers::default();
+        for message in context.llm_view(&wrappers, TrailingCalls::Leave) {
+            // One source without wrapping text.
+            let source = context.items.iter().find(|item| item.source == message.source);
+            let Some(item) = source.filter(|item| matches!(item.message, Message::Assistant(_))) else {
+                continue;
+            };
+            let calls = |block: &LlmBlock<'_>| matches!(block, LlmBlock::ToolCall { .. });
+            if message.content.iter().any(calls) {
+                assert_eq!(
+                    Heuristic.call_message(&message),
+                    Heuristic.message(&item.message),
+                    "{name}"
+                );
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 20, "{seen}");
 }

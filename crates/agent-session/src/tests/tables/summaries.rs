@@ -178,7 +178,7 @@ async fn a_without_credentials_only_a_request_that_must_fit_has_another_rung() {
     assert!(line.contains("\"reason\":\"overflow\"") && line.contains("\"rung\":\"fallback\""));
 
     let missing = "Compaction requires usable credentials for test/one. Configure test credentials or assign an \
-                   authenticated fallback via modelRoles.default.";
+                   authenticated fallback via modelRoles.default. no key";
     let mut rig = Play::turns([over()])
         .summaries([auth(), auth(), auth(), auth()])
         .rig()

@@ -145,6 +145,7 @@ impl Chat {
             Err(SessionError::HandoffNotWritten {
                 message,
                 handoff_document,
+                ..
             }) => {
                 // It was made, and is not lost.
                 self.screen.piece(&handoff_document.text);

@@ -1,5 +1,6 @@
 //! Which session the chat begins with, and what is said then.
 
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use foldline_agent_session::AgentSession;
@@ -32,7 +33,7 @@ const RECALLED: usize = 12;
 pub(super) fn open(
     setup: &Setup,
     runtime: &Runtime,
-    name: Option<&str>,
+    name: Option<&Path>,
     tools: Option<&Selection>,
     goal: &SharedGoal,
 ) -> Result<AgentSession, CommandError> {
@@ -82,15 +83,13 @@ fn ago(time: SystemTime) -> String {
 }
 
 /// The last session of the project, if the user wants to go on with it.
-pub(super) fn offered(setup: &Setup, runtime: &Runtime, screen: &mut Screen) -> Option<String> {
+pub(super) fn offered(setup: &Setup, runtime: &Runtime, screen: &mut Screen) -> Option<PathBuf> {
     let sessions = sessions(setup);
     let last = sessions.first()?;
     screen.note(&format!("The last session here: {}", described(last)));
     let asked = Input::editor(Colours::None, None).next(runtime, "Go on with it? [Y/n] ", None, None);
     match asked {
-        Ok(Typed::Line(answer)) if !answer.trim().to_lowercase().starts_with('n') => {
-            Some(last.path.display().to_string())
-        }
+        Ok(Typed::Line(answer)) if !answer.trim().to_lowercase().starts_with('n') => Some(last.path.clone()),
         _ => None,
     }
 }

@@ -190,6 +190,7 @@ impl Chat {
             self.screen.note("A hook keeps this session");
             return;
         }
+        let name = name.map(std::path::Path::new);
         match opening::open(&self.setup, &self.runtime, name, self.tools.as_ref(), &self.goal) {
             Ok(session) => {
                 self.runtime.block_on(self.session.tell_switched(&session, how));

@@ -19,6 +19,7 @@ use foldline_session_model::tree::Leaf;
 
 use super::{Asked, Document, Work, elapsed, skipped};
 use crate::args::Strategy;
+use crate::commit;
 use crate::error::{CommandError, ErrorKind, Status};
 use crate::model::RequestPreview;
 use crate::output::{self, grouped};
@@ -26,6 +27,7 @@ use crate::progress::Progress;
 use crate::session::Session;
 
 pub(super) fn run(work: &Work<'_>, session: &Session, progress: Progress) -> Result<Status, CommandError> {
+    commit::not_read_only(session)?;
     let context = session.context(&Leaf::Last)?;
     let document = work.document(&context);
     let profile = work.setup.profile()?;

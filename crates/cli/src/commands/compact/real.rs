@@ -53,7 +53,7 @@ pub(super) fn run(
             document.outcome = "cancelled";
             document.reason = Some("it was cancelled".to_owned());
             document.elapsed_ms = elapsed(work.started);
-            output::result(work.format, &document, || "Compaction cancelled\n".to_owned());
+            output::ended(work.format, &document, "Compaction cancelled");
             return Ok(Status::Ended(ErrorKind::Cancelled));
         }
     }
@@ -127,8 +127,9 @@ fn failure(end: &CompactionEnd) -> CommandError {
 
 fn unpaid(work: &Work<'_>, mut document: Document, end: &CompactionEnd) -> Status {
     if let Some(unpaid) = &end.unpaid {
+        // The reason says what it would have become.
         document.tokens_before = unpaid.tokens_before.get();
-        document.tokens_after = unpaid.tokens_after.get();
+        document.tokens_after = document.tokens_before;
         document.rung = Some(unpaid.rung);
         document.stats.clone_from(&unpaid.extras.stats);
         document.dropped.clone_from(&unpaid.extras.dropped_lines);

@@ -9,6 +9,8 @@ use foldline_session_model::message::Message;
 use foldline_session_model::model_call::Usage;
 use foldline_session_model::tokens::{Heuristic, TokenCounter as _};
 
+use crate::cost;
+
 #[derive(Default)]
 pub(super) struct Numbers {
     pub(super) turns: u64,
@@ -51,7 +53,7 @@ pub(super) struct Use {
     pub(super) cache_read: u64,
     pub(super) cache_write: u64,
     pub(super) output: u64,
-    pub(super) cost: f64,
+    pub(super) cost: Option<f64>,
 }
 
 /// The input of one request.
@@ -63,13 +65,13 @@ pub(super) struct Input {
 }
 
 impl Use {
-    fn add(&mut self, usage: &Usage) {
+    fn add(&mut self, usage: &Usage, cost: Option<f64>) {
         self.requests += 1;
         self.uncached = self.uncached.saturating_add(usage.input.get());
         self.cache_read = self.cache_read.saturating_add(usage.cache_read.get());
         self.cache_write = self.cache_write.saturating_add(usage.cache_write.get());
         self.output = self.output.saturating_add(usage.output.get());
-        self.cost += usage.cost.total;
+        cost::add(&mut self.cost, cost);
     }
 
     /// The share of the input that came from a cache, in percent; `None` without input.
@@ -117,8 +119,9 @@ pub(super) fn collect(log: &SessionLog, context: &Context<'_>) -> Numbers {
                     } else {
                         format!("{}/{}", m.provider, m.model)
                     };
-                    models.entry(name).or_default().add(usage);
-                    numbers.total.add(usage);
+                    let cost = cost::of(m, usage);
+                    models.entry(name).or_default().add(usage, cost);
+                    numbers.total.add(usage, cost);
                     numbers.requests.push(Input {
                         cache_read: usage.cache_read.get(),
                         cache_write: usage.cache_write.get(),

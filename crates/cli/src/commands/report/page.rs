@@ -161,12 +161,9 @@ fn counted(number: u64, what: &'static str) -> String {
 }
 
 /// A sum in dollars. What was not recorded is not nothing.
-fn dollars(cost: f64) -> String {
-    if cost > 0.0 && cost.is_finite() {
-        format!("${cost:.2}")
-    } else {
-        "–".to_owned()
-    }
+fn dollars(cost: Option<f64>) -> String {
+    cost.filter(|cost| *cost > 0.0)
+        .map_or_else(|| "–".to_owned(), |cost| format!("${cost:.2}"))
 }
 
 fn damage(report: &Report<'_>) -> Markup {

@@ -11,6 +11,7 @@ use foldline_session_model::{EntryIx, Tokens};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::cost;
 use crate::view::{ContentJson, plain};
 
 type Data = Result<Box<RawValue>, String>;
@@ -67,6 +68,44 @@ pub(super) fn tree(log: &SessionLog) -> Data {
     out.push_str(data(&leaf)?.get());
     out.push('}');
     RawValue::from_string(out).map_err(|e| e.to_string())
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FlatTree<'l> {
+    entries: Vec<FlatEntry<'l>>,
+    leaf_id: Option<&'l str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FlatEntry<'l> {
+    /// The entry above it in the tree; null for a root, also for one that names a parent which is not there.
+    parent_id: Option<&'l str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<&'l str>,
+    entry: Box<RawValue>,
+}
+
+/// The same tree as a list: each entry after its parent, children in order.
+pub(super) fn flat_tree(log: &SessionLog) -> Data {
+    let children = log.children();
+    let labels = log.labels();
+    let mut entries = Vec::with_capacity(log.len());
+    let mut open: Vec<(EntryIx, Option<EntryIx>)> =
+        children.roots().iter().rev().map(|ix| (*ix, None)).collect();
+    while let Some((ix, parent)) = open.pop() {
+        entries.push(FlatEntry {
+            parent_id: parent.map(|parent| log.id(parent)),
+            label: labels.of(ix),
+            entry: raw(log, ix)?,
+        });
+        open.extend(children.of(ix).iter().rev().map(|child| (*child, Some(ix))));
+    }
+    data(&FlatTree {
+        entries,
+        leaf_id: log.stands_at().map(|ix| log.id(ix)),
+    })
 }
 
 #[derive(Serialize)]
@@ -192,11 +231,11 @@ struct Stats<'s> {
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Sum {
-    input: u64,
-    output: u64,
-    cache_read: u64,
-    cache_write: u64,
-    total: u64,
+    input: Tokens,
+    output: Tokens,
+    cache_read: Tokens,
+    cache_write: Tokens,
+    total: Tokens,
 }
 
 /// Unknown between a compaction and the next answer.
@@ -215,6 +254,7 @@ pub(super) fn stats(log: &SessionLog, file: &str, window: Option<Tokens>) -> Dat
         session_id: &log.header().id,
         ..Stats::default()
     };
+    let mut cost = None;
     for ix in log.stands_at().map(|ix| log.path(ix)).unwrap_or_default() {
         let Some(message) = log.message(ix) else {
             continue;
@@ -228,16 +268,17 @@ pub(super) fn stats(log: &SessionLog, file: &str, window: Option<Tokens>) -> Dat
                 stats.tool_calls += message.content.tool_calls().count();
                 if let Some(usage) = message.usage {
                     let sum = &mut stats.tokens;
-                    sum.input += usage.input.get();
-                    sum.output += usage.output.get();
-                    sum.cache_read += usage.cache_read.get();
-                    sum.cache_write += usage.cache_write.get();
-                    stats.cost += usage.cost.total;
+                    sum.input += usage.input;
+                    sum.output += usage.output;
+                    sum.cache_read += usage.cache_read;
+                    sum.cache_write += usage.cache_write;
+                    cost::add(&mut cost, cost::of(message, &usage));
                 }
             }
             _ => {}
         }
     }
+    stats.cost = cost.unwrap_or(0.0);
     let sum = &mut stats.tokens;
     sum.total = sum.input + sum.output + sum.cache_read + sum.cache_write;
     let context = context(log)?;

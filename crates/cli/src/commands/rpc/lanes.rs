@@ -9,9 +9,11 @@ use std::io::BufRead as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
+use std::time::Duration;
 
 use foldline_agent_session::event::Event;
 use foldline_agent_session::rpc::{self, Command, Lane, Request, Response};
+use foldline_compaction_core::settings::Planner;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -51,7 +53,11 @@ struct Lanes {
     is_deaf: bool,
 }
 
-/// Carries out the commands of standard input until it ends and everything is done. Ctrl-C cancels all.
+/// How often what waits for a model is told that nobody listens any more.
+const HANG_UP: Duration = Duration::from_millis(200);
+
+/// Carries out the commands of standard input until it ends and everything is done; then nobody waits for models any
+/// more. Ctrl-C cancels all.
 pub(super) async fn serve(host: &Arc<Host>) -> Status {
     let mut lines = read_lines();
     let (tell, mut finished) = unbounded_channel();
@@ -88,7 +94,10 @@ async fn carry_out(
             biased;
             line = lines.recv(), if is_open => match line {
                 Some(line) => lanes.take(&line).await,
-                None => is_open = false,
+                None => {
+                    is_open = false;
+                    lanes.hang_up();
+                }
             },
             Some(done) = finished.recv() => lanes.finish(done).await,
             Some(event) = lanes.events.recv() => lanes.write_event(&event),
@@ -96,6 +105,8 @@ async fn carry_out(
                 lanes.drain();
                 return Status::Done;
             }
+            // What waited for its turn may have begun meanwhile.
+            () = tokio::time::sleep(HANG_UP), if !is_open => lanes.hang_up(),
             () = signals.next() => {
                 session.abort();
                 session.wait_for_idle().await;
@@ -110,6 +121,13 @@ async fn carry_out(
 }
 
 impl Lanes {
+    /// The client is gone: what waits for a model would wait for nobody. What needs none comes to its end by itself.
+    fn hang_up(&self) {
+        if self.host.setup.planner() == Planner::Model {
+            self.host.session().abort();
+        }
+    }
+
     async fn take(&mut self, line: &[u8]) {
         let Request { id, name, command } = Request::parse(line);
         let command = match command {

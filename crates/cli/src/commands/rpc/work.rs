@@ -198,7 +198,8 @@ impl Host {
                     document: done.document.text,
                 })
             }
-            Command::GetTree => look(&session, answers::tree).await,
+            Command::GetTree { flat: false } => look(&session, answers::tree).await,
+            Command::GetTree { flat: true } => look(&session, answers::flat_tree).await,
             Command::GetEntries { since } => {
                 look(&session, move |log| answers::entries(log, since.as_deref())).await
             }
@@ -365,7 +366,7 @@ impl Host {
 
     fn reopen(&self, path: &Path) -> Result<AgentSession, CommandError> {
         let store = DiskStore::new();
-        let session = Session::open(&store, &path.display().to_string(), Damage::Silent)?;
+        let session = Session::open(&store, path, Damage::Silent)?;
         crate::commit::not_imported(&session)?;
         host::over(&self.setup, session, self.setup.options()?, self.tools.as_ref())
     }

@@ -31,7 +31,6 @@ struct ErrorDocument<'e> {
 struct ErrorFields<'e> {
     kind: &'static str,
     message: &'e str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'static str>,
 }
 
