@@ -103,6 +103,8 @@ pub(super) fn with_model(binary: &Path, base: &str, window: u32) -> anyhow::Resu
         return Ok(());
     }
     let place = Place::new(base.to_owned())?;
+    // A small model likes to repeat itself until its window is full, and this is no test of that.
+    place.write(&json!({"models": {"my/small": {"maxOutput": 48}}}))?;
     let [pass, ..] = &PASSES;
     let window = window.to_string();
     let as_in = Surroundings {
@@ -169,10 +171,8 @@ impl Place {
         self.home.path().join("project")
     }
 
-    /// Writes the user's settings.
+    /// Writes the user's settings: the usual ones, with more of compactions.
     fn set(&self, compaction: &serde_json::Value) -> anyhow::Result<()> {
-        let folder = self.home.path().join(".config/foldline");
-        fs_err::create_dir_all(&folder)?;
         let mut settings = json!({
             "compaction": {"keepRecentTokens": 100, "keepUserTokens": 200, "shortSummary": "derived"},
             "branchSummary": {"enabled": true},
@@ -180,6 +180,12 @@ impl Place {
         if let (Some(all), Some(more)) = (settings["compaction"].as_object_mut(), compaction.as_object()) {
             all.extend(more.clone());
         }
+        self.write(&settings)
+    }
+
+    fn write(&self, settings: &serde_json::Value) -> anyhow::Result<()> {
+        let folder = self.home.path().join(".config/foldline");
+        fs_err::create_dir_all(&folder)?;
         fs_err::write(folder.join("settings.json"), settings.to_string())?;
         Ok(())
     }
