@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use foldline_llm_client::NativeForm;
-use foldline_session_model::{Author, EntryDraft, EntryId, Tokens};
+use foldline_session_model::model_call::RawJson;
+use foldline_session_model::{Author, EntryDraft, Tokens};
 use serde::Serialize;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -95,8 +96,8 @@ impl Core {
             .into_iter()
             .next()
             .ok_or_else(|| NotPlanned::Failed("nothing was written".to_owned()))?;
-        self.tell_compacted(order, &entry_id, planned.draft.author).await;
-        Ok(CompactionResult {
+        let author = planned.draft.author;
+        let result = CompactionResult {
             entry_id,
             first_kept_entry_id: planned.draft.first_kept,
             tokens_before: planned.tokens_before,
@@ -111,13 +112,15 @@ impl Core {
             elapsed_ms,
             backup_path: committed.backup,
             extras: planned.extras,
-        })
+        };
+        self.tell_compacted(order, author, &result).await;
+        Ok(result)
     }
 
-    async fn tell_compacted(&self, order: &Order, entry: &EntryId, author: Author) {
+    async fn tell_compacted(&self, order: &Order, author: Author, result: &CompactionResult) {
         let Some(raw) = self
             .log
-            .find(entry.as_str())
+            .find(result.entry_id.as_str())
             .and_then(|ix| raw_entry(&self.log, ix))
         else {
             return;
@@ -130,7 +133,7 @@ impl Core {
                 from_extension: author == Author::Extension,
                 reason: reason_name::name(order.reason),
                 parameters: order.parameters.as_ref(),
-                result: None,
+                result: serde_json::to_string(result).ok().and_then(RawJson::parse),
             })
             .await;
     }

@@ -28,7 +28,7 @@ const SCHEMA: &str = r#"{"type":"object","properties":{
 "status":{"type":"string","enum":["pending","in_progress","completed","cancelled"]}},
 "required":["text","status"]}}},"required":["todos"]}"#;
 
-const MOST_TODOS: usize = 100;
+const MOST_ITEMS: usize = 100;
 const MOST_CHARS: usize = 500;
 
 /// The list of things to do: `todo` writes it, everyone else reads it. A clone is the same list.
@@ -150,9 +150,9 @@ impl Tool for TodoTool {
 /// The list of a call, or of what a result keeps of one.
 fn todos(arguments: &Arguments<'_>) -> Result<Vec<Todo>, Failure> {
     let list = arguments.list("todos")?.ok_or_else(|| missing("todos"))?;
-    if list.len() > MOST_TODOS {
+    if list.len() > MOST_ITEMS {
         return Err(Failure(format!(
-            "`todos` has {} items; at most {MOST_TODOS} are kept.",
+            "`todos` has {} items; at most {MOST_ITEMS} are kept.",
             list.len()
         )));
     }

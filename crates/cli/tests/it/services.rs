@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::server::{Script, Server};
-use crate::support::Sandbox;
+use crate::support::{Run, Sandbox};
 
 const SUMMARY: &str = "## Goal\nMake leases safe.\n\n## Constraints & Preferences\n- none\n\n## Progress\n### Done\n- [x] read the log\n\n### In Progress\n- [ ] fencing tokens\n\n### Blocked\n- nothing\n\n## Key Decisions\n- **tokens**: monotonic\n\n## Next Steps\n1. write the release notes\n\n## Critical Context\n- HRN2041";
 
@@ -12,6 +12,20 @@ fn settings(sandbox: &Sandbox, place: &str, settings: &Value) {
     let folder = sandbox.path(place);
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("settings.json"), settings.to_string()).unwrap();
+}
+
+/// Sends commands over rpc; what came of the run, and its answers in order.
+fn rpc(sandbox: &Sandbox, session: &str, commands: &[Value]) -> (Run, Vec<Value>) {
+    let input: Vec<String> = commands.iter().map(|command| format!("{command}\n")).collect();
+    let run = sandbox.run_with_input(&["rpc", "--session", session], &input.concat());
+    let lines: Vec<Value> = run
+        .stdout()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let answers = lines.into_iter().filter(|line| line["type"] == "response");
+    let answers = answers.collect();
+    (run, answers)
 }
 
 const USER: &str = ".config/foldline";
@@ -211,20 +225,12 @@ fn rpc_asks_hooks_before_it_switches() {
     let session = sandbox.fixture("linear.jsonl");
     let other = sandbox.fixture("tool-pairs.jsonl");
     told_of_sessions(&sandbox);
-    let input = [
+    let commands = [
         json!({"id": 1, "type": "switch_session", "sessionPath": other}),
         json!({"id": 2, "type": "clone"}),
         json!({"id": 3, "type": "get_state"}),
-    ]
-    .map(|line| format!("{line}\n"))
-    .concat();
-    let run = sandbox.run_with_input(&["rpc", "--session", &session], &input);
-    let answers: Vec<Value> = run
-        .stdout()
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .filter(|line: &Value| line["type"] == "response")
-        .collect();
+    ];
+    let (run, answers) = rpc(&sandbox, &session, &commands);
     assert_eq!(answers[0]["data"]["cancelled"], true, "{}", run.all());
     assert_eq!(answers[1]["data"]["cancelled"], false, "{}", run.all());
     assert_ne!(answers[2]["data"]["sessionFile"], json!(session));
@@ -288,20 +294,13 @@ fn rpc_tells_older_names_and_times_of_labels() {
     let sandbox = Sandbox::new();
     let session = sandbox.fixture("tool-pairs.jsonl");
     let id = sandbox.json(&["context", &session])["messages"][0]["entryId"].clone();
-    let input = [
+    let commands = [
         json!({"id": 1, "type": "set_label", "entryId": id, "label": "here"}),
         json!({"id": 2, "type": "get_tree"}),
         json!({"id": 3, "type": "get_entries"}),
-    ]
-    .map(|line| format!("{line}\n"))
-    .concat();
-    let run = sandbox.run_with_input(&["rpc", "--session", &session], &input);
-    let answers: Vec<Value> = run
-        .stdout()
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .filter(|line: &Value| line["type"] == "response")
-        .collect();
+    ];
+    let (run, answers) = rpc(&sandbox, &session, &commands);
+    assert_eq!(answers.len(), commands.len(), "{}", run.all());
     let entries = answers[2]["data"]["entries"].as_array().unwrap();
     let set = entries.iter().find(|entry| entry["type"] == "label").unwrap();
     let mut nodes: Vec<&Value> = answers[1]["data"]["tree"].as_array().unwrap().iter().collect();

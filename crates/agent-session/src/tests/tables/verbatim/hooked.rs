@@ -20,8 +20,14 @@ pub(super) struct Writes {
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Seen {
-    Before { tokens: Tokens },
-    Compacted { from_extension: bool },
+    Before {
+        tokens: Tokens,
+    },
+    Compacted {
+        from_extension: bool,
+        /// The result, as JSON.
+        result: Option<String>,
+    },
 }
 
 impl Writes {
@@ -47,7 +53,7 @@ impl Writes {
     fn compacted(&self) -> Vec<bool> {
         let seen = self.seen.lock().unwrap();
         let compacted = seen.iter().filter_map(|seen| match seen {
-            Seen::Compacted { from_extension } => Some(*from_extension),
+            Seen::Compacted { from_extension, .. } => Some(*from_extension),
             Seen::Before { .. } => None,
         });
         compacted.collect()
@@ -82,6 +88,7 @@ impl Hooks for Writes {
     ) -> Result<(), HookError> {
         self.seen.lock().unwrap().push(Seen::Compacted {
             from_extension: event.from_extension,
+            result: event.result.as_ref().map(|result| result.get().to_owned()),
         });
         self.after.map_err(HookError::from)
     }
@@ -112,6 +119,11 @@ async fn hooks_an_override_is_stored_verbatim_and_its_observer_fires_once() {
     let end = by_hand(&rig).await;
     assert_ended(&end, Reason::Manual, OperationOutcome::Committed);
     let result = end.result.unwrap();
+    let told = hook.seen.lock().unwrap().iter().find_map(|seen| match seen {
+        Seen::Compacted { result, .. } => result.clone(),
+        Seen::Before { .. } => None,
+    });
+    assert_eq!(told, serde_json::to_string(&result).ok());
     assert_eq!((result.rung, result.planner.as_str()), ("extension", "extension"));
     assert_eq!((result.summary.as_str(), rig.model.calls()), (TEXT, 0));
 
